@@ -1,0 +1,25 @@
+"""Kubernetes target discovery for metric scrapers: live targets and their labels, for any number of jobs."""
+
+from ._labels import Labels
+from .api_watcher import APIWatcher
+from .changes import Change
+from .config import KubernetesSDConfig, Selector
+from .discovery import Discovery
+from .errors import ApiError, ConfigError, DecodeError, FastdiscoError, NetworkError, NotSynced
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "APIWatcher",
+    "ApiError",
+    "Change",
+    "ConfigError",
+    "DecodeError",
+    "Discovery",
+    "FastdiscoError",
+    "KubernetesSDConfig",
+    "Labels",
+    "NetworkError",
+    "NotSynced",
+    "Selector",
+]

@@ -1,0 +1,92 @@
+"""Objects that labels need and the cache lacks: loaded one by one, in the background, and only where that can help."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from .errors import ApiError, DecodeError, NetworkError
+
+if TYPE_CHECKING:
+    from .metrics import Metrics
+
+Wanted = tuple[str, str, str]
+"""Kind, namespace and name."""
+
+_AT_ONCE = 8
+_MISS_AGE = 60.0  # seconds that a missing object is not asked for again; its ADDED event brings it sooner
+
+logger = logging.getLogger("fastdisco")
+
+
+class DirectLoads:
+    """Loads missing objects of one group: a few at a time, each once, and not again for a while if it does not exist."""
+
+    def __init__(
+        self,
+        fetch: Callable[[Wanted], Awaitable[bytes]],
+        deliver: Callable[[Wanted, bytes], None],
+        metrics: Metrics,
+        *,
+        at_once: int = _AT_ONCE,
+        miss_age: float = _MISS_AGE,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self._fetch = fetch
+        self._deliver = deliver
+        self._metrics = metrics
+        self._at_once = at_once
+        self._miss_age = miss_age
+        self._clock = clock
+        self._waiting: deque[Wanted] = deque()
+        self._under_way: dict[Wanted, asyncio.Task[None]] = {}
+        self._known: dict[Wanted, float] = {}  # when it may be asked for again; insertion order is order of time
+
+    def want(self, wanted: Wanted) -> None:
+        """An object is missing; nothing happens if it is being loaded, or was asked for lately."""
+        now = self._clock()
+        while self._known:
+            oldest = next(iter(self._known))
+            if self._known[oldest] > now:
+                break
+            del self._known[oldest]
+        if wanted not in self._known:
+            self._known[wanted] = now + self._miss_age
+            self._waiting.append(wanted)
+            self._go_on()
+
+    async def stop(self) -> None:
+        """No delivery comes afterwards."""
+        self._waiting.clear()
+        tasks = list(self._under_way.values())
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    def _go_on(self) -> None:
+        while self._waiting and len(self._under_way) < self._at_once:
+            wanted = self._waiting.popleft()
+            self._under_way[wanted] = asyncio.get_running_loop().create_task(self._load(wanted))
+
+    async def _load(self, wanted: Wanted) -> None:
+        totals = self._metrics.role(wanted[0])
+        try:
+            totals.direct_loads += 1
+            self._deliver(wanted, await self._fetch(wanted))
+        except ApiError as error:
+            if error.code == 404:
+                totals.direct_load_misses += 1
+            else:
+                totals.direct_load_errors += 1
+                logger.debug("cannot load %s: %s", "/".join(wanted), error)
+        except (NetworkError, DecodeError) as error:
+            totals.direct_load_errors += 1
+            logger.debug("cannot load %s: %s", "/".join(wanted), error)
+        finally:
+            del self._under_way[wanted]
+            self._go_on()

@@ -1,0 +1,217 @@
+"""The public entry: owns groups and jobs."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Self
+
+from ._core import Symbols
+from ._json import decode_object
+from .api import ApiClient
+from .api_watcher import APIWatcher
+from .auth import Connection, own_namespace, resolve
+from .config import KINDS, KubernetesSDConfig
+from .errors import ApiError, ConfigError, NetworkError
+from .group_watcher import GroupKey, GroupWatcher, Pace
+from .metrics import Metrics
+from .roles import RESOURCES, kinds_of, profile_of
+from .url_watcher import Timings
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+
+    from ._labels import Labels
+
+logger = logging.getLogger("fastdisco")
+
+
+class Discovery:
+    """Discovers targets for any number of jobs; an asynchronous context manager, used on one running loop.
+
+    Jobs whose requests are the same share their watches, and all share one table of strings. `dialect` names whose labels are made.
+    """
+
+    def __init__(
+        self,
+        *,
+        registry: CollectorRegistry | None = None,
+        metrics_namespace: str = "fastdisco",
+        dialect: str = "victoriametrics",
+        timings: Timings | None = None,
+        pace: Pace | None = None,
+    ) -> None:
+        check_dialect(dialect)
+        self.metrics = Metrics(metrics_namespace, registry)
+        self._timings = timings or Timings()
+        self._pace = pace or Pace()
+        self._symbols = Symbols()
+        self._clients: dict[Connection, ApiClient] = {}
+        self._groups: dict[GroupKey, GroupWatcher] = {}
+        self._jobs: dict[str, APIWatcher] = {}
+        self._stopping: set[asyncio.Task[None]] = set()
+        self._closed = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Stops all jobs, then all watches."""
+        self._closed = True
+        await asyncio.gather(*(job.stop() for job in list(self._jobs.values())))
+        await asyncio.gather(*self._stopping, *(group.stop() for group in self._groups.values()))
+        self._groups.clear()
+        await asyncio.gather(*(client.close() for client in self._clients.values()))
+        self._clients.clear()
+        self.metrics.close()
+
+    def watch(
+        self,
+        name: str,
+        config: KubernetesSDConfig | Sequence[KubernetesSDConfig],
+        constructor: Callable[[Labels], Any] | None = None,
+        *,
+        dialect: str | None = None,
+    ) -> APIWatcher:
+        """A new job. `constructor` makes a scrape work of a target's labels, or None for no target; without one the labels are it.
+
+        ValueError if the name is in use; ConfigError if the configuration cannot be used here.
+        """
+        check_dialect(dialect or "victoriametrics")
+        if self._closed:
+            raise RuntimeError("the discovery is closed")
+        if name in self._jobs:
+            raise ValueError(f"a job is called {name!r} already")
+        configs = (config,) if isinstance(config, KubernetesSDConfig) else tuple(config)
+        if not configs:
+            raise ConfigError("kubernetes_sd_configs: a job needs one or more")
+        keys = [group_key(one) for one in configs]
+        places = []
+        for key, one in zip(keys, configs, strict=True):
+            profile = profile_of(one.role, one.attach_metadata)
+            places.append((self._group(key), one.role, profile, kinds_of(one.role, profile)))
+        job = self._jobs[name] = APIWatcher(name, constructor, places, self._forget)
+        return job
+
+    @property
+    def jobs(self) -> Mapping[str, APIWatcher]:
+        """All jobs by name."""
+        return MappingProxyType(self._jobs)
+
+    async def get_object(self, config: KubernetesSDConfig, role: str, namespace: str, name: str) -> Mapping[str, Any] | None:
+        """The fields of an object that labels need, nested as in the API: from the cache, else by a GET; None if there is none.
+
+        ApiError if the server refuses, NetworkError if it cannot be asked.
+        """
+        if role not in KINDS:
+            raise ValueError(f"no kind of object is called {role!r}")
+        key = group_key(config)
+        group = self._groups.get(key)
+        found = group.store.get(role, namespace, name) if group is not None else None
+        if found is None:
+            found = await self._load(key.connection, role, namespace, name)
+        return None if found is None else MappingProxyType(found)
+
+    async def _load(self, connection: Connection, kind: str, namespace: str, name: str) -> dict[str, Any] | None:
+        totals = self.metrics.role(kind)
+        client = self._client(connection)
+        paths = RESOURCES[kind].paths(namespace)
+        totals.direct_loads += 1
+        for path in paths:
+            try:
+                return decode_object(kind, await client.get(f"{path}/{name}", total_timeout=self._timings.read_timeout))
+            except ApiError as error:
+                if error.code != 404:
+                    totals.direct_load_errors += 1
+                    raise
+            except NetworkError:
+                totals.direct_load_errors += 1
+                raise
+        totals.direct_load_misses += 1
+        return None
+
+    def status(self) -> dict[str, Any]:
+        """State of each watcher and of each job, for people and for JSON."""
+        return {
+            "groups": [
+                {"api_server": key.connection.api_server, "namespaces": list(key.namespaces), "watchers": group.status()}
+                for key, group in self._groups.items()
+            ],
+            "jobs": {name: job.status() for name, job in self._jobs.items()},
+            "strings": len(self._symbols),
+        }
+
+    def _client(self, connection: Connection) -> ApiClient:
+        if connection not in self._clients:
+            self._clients[connection] = ApiClient(connection, metrics=self.metrics)
+        return self._clients[connection]
+
+    def _group(self, key: GroupKey) -> GroupWatcher:
+        if key not in self._groups:
+            self._groups[key] = GroupWatcher(
+                key,
+                self._client(key.connection),
+                self._symbols,
+                self.metrics,
+                timings=_with_timeout(self._timings, key.api_server_timeout),
+                pace=self._pace,
+                on_idle=self._stop_group,
+            )
+        return self._groups[key]
+
+    def _stop_group(self, group: GroupWatcher) -> None:
+        """A group that has had no job for a while; one that comes now gets a new one."""
+        if group.idle and self._groups.get(group.key) is group:
+            del self._groups[group.key]
+            task = asyncio.get_running_loop().create_task(self._end_group(group))
+            self._stopping.add(task)
+            task.add_done_callback(self._stopping.discard)
+
+    async def _end_group(self, group: GroupWatcher) -> None:
+        await group.stop()
+        connection = group.key.connection
+        if all(key.connection != connection for key in self._groups) and connection in self._clients:
+            await self._clients.pop(connection).close()
+
+    def _forget(self, job: APIWatcher) -> None:
+        if self._jobs.get(job.name) is job:
+            del self._jobs[job.name]
+
+
+def check_dialect(dialect: str) -> None:
+    """ConfigError for a dialect whose labels are not made here."""
+    if dialect != "victoriametrics":
+        raise ConfigError(f"dialect: must be victoriametrics, not {dialect!r}")
+
+
+def group_key(config: KubernetesSDConfig) -> GroupKey:
+    """What of a configuration decides which group its job joins; ConfigError if it cannot be resolved here."""
+    namespaces = config.namespaces.names
+    if not namespaces and config.namespaces.own_namespace:
+        namespaces = (own_namespace(),)
+    joined: dict[str, tuple[list[str], list[str]]] = {}
+    for selector in config.selectors:
+        labels, fields = joined.setdefault(selector.role, ([], []))
+        if selector.label:
+            labels.append(selector.label)
+        if selector.field:
+            fields.append(selector.field)
+    return GroupKey(
+        resolve(config),
+        tuple(sorted(set(namespaces))),
+        tuple(sorted((kind, ",".join(labels), ",".join(fields)) for kind, (labels, fields) in joined.items())),
+        config.api_server_timeout,
+        config.list_limit,
+        config.relist_interval,
+    )
+
+
+def _with_timeout(timings: Timings, api_server_timeout: float) -> Timings:
+    default = KubernetesSDConfig.__dataclass_fields__["api_server_timeout"].default
+    return timings if api_server_timeout == default else replace(timings, api_server_timeout=api_server_timeout)

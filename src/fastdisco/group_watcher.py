@@ -1,0 +1,323 @@
+"""The watchers, the store and the rendering that all jobs with the same requests share."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from dataclasses import dataclass
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from ._core import Store, Symbols
+from ._json import Decoder
+from ._targets import Renderer
+from .api import ApiClient
+from .auth import Connection
+from .direct_loads import DirectLoads, Wanted
+from .roles import RESOURCES
+from .url_watcher import Timings, URLWatcher
+
+if TYPE_CHECKING:
+    from ._targets import Batch
+    from .metrics import Live, Metrics
+    from .subscriber import Subscriber
+
+logger = logging.getLogger("fastdisco")
+
+
+@dataclass(frozen=True, slots=True)
+class GroupKey:
+    """All of a configuration that changes a request or its timing; jobs for which it is equal share a group."""
+
+    connection: Connection
+    namespaces: tuple[str, ...]
+    """Sorted; empty: the whole cluster."""
+    selectors: tuple[tuple[str, str, str], ...]
+    """(kind, label selector, field selector), sorted, one of a kind."""
+    api_server_timeout: float = 1800.0
+    list_limit: int = 0
+    relist_interval: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long the group works between two turns of the loop, and how long it stays without a job; tests change them."""
+
+    slice_seconds: float = 0.004
+    """A loop that is held for 20 ms is held for too long, and others have their part of it."""
+    batch_targets: int = 1000
+    """Targets rendered at once: a millisecond or so."""
+    linger_seconds: float = 10.0
+    """A reload stops all jobs and starts most of them again; what they share lives on meanwhile."""
+
+
+class GroupWatcher:
+    """Keeps the objects of one group and tells its subscribers of their targets.
+
+    A new subscriber is pending until a pass over all objects has rendered them for it; all that are pending are registered in one
+    pass, begun when the watchers that their roles need have settled. Changes meanwhile reach a subscriber of the pass if they
+    happen in a slot that the pass has left behind; else the pass gets there itself.
+    """
+
+    def __init__(
+        self,
+        key: GroupKey,
+        client: ApiClient,
+        symbols: Symbols,
+        metrics: Metrics,
+        *,
+        timings: Timings,
+        pace: Pace,
+        on_idle: Callable[[GroupWatcher], None],
+    ) -> None:
+        self.key = key
+        self.store = Store(symbols)
+        self._client = client
+        self._symbols = symbols
+        self._metrics = metrics
+        self._timings = timings
+        self._pace = pace
+        self._on_idle = on_idle
+        self._renderer = Renderer(self.store)
+        self._decoders: dict[URLWatcher, Decoder] = {}
+        self._watchers: dict[str, list[URLWatcher]] = {}
+        self._loads = DirectLoads(self._fetch, self._deliver, metrics)
+        self._subscribers: list[Subscriber] = []
+        self._pass: list[Subscriber] = []
+        self._cursor = 0  # slots before it have been rendered for the pass
+        self._wake = asyncio.Event()
+        self._idle_timer: asyncio.TimerHandle | None = None
+        self._task = asyncio.get_running_loop().create_task(self._run(), name="fastdisco group")
+        metrics.add_source(self)
+
+    # ---- subscribers ----
+
+    def subscribe(self, subscriber: Subscriber) -> None:
+        """Pending from now on; its job hears of it by `registered`."""
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
+            self._idle_timer = None
+        for kind in subscriber.needs:
+            self._watch(kind)
+        self._subscribers.append(subscriber)
+        self._wake.set()
+
+    def unsubscribe(self, subscriber: Subscriber) -> None:
+        """It hears no more of any change; the last one leaves the group idle."""
+        subscriber.stopped = True
+        if subscriber in self._subscribers:
+            self._subscribers.remove(subscriber)
+            if subscriber.working or subscriber in self._pass:
+                self._renderer.unsubscribe(subscriber.role, subscriber.profile)
+            if subscriber in self._pass:
+                self._pass.remove(subscriber)
+            if not self._subscribers:
+                self._idle_timer = asyncio.get_running_loop().call_later(self._pace.linger_seconds, self._on_idle, self)
+
+    def settled(self, kinds: Iterable[str]) -> bool:
+        """Whether every watcher of these kinds has listed or was refused for good."""
+        return all(watcher.settled for kind in kinds for watcher in self._watchers.get(kind, ()))
+
+    def listed(self, kind: str) -> bool:
+        """Whether some watcher of that kind has listed."""
+        return any(watcher.listed for watcher in self._watchers.get(kind, ()))
+
+    def refused(self, kinds: Iterable[str]) -> list[str]:
+        """What the server refuses of these kinds, as `path: reason`."""
+        watchers = (watcher for kind in kinds for watcher in self._watchers.get(kind, ()))
+        return [f"{watcher.path}: {watcher.refused}" for watcher in watchers if watcher.refused is not None]
+
+    def resync(self, kinds: Iterable[str]) -> None:
+        """Lists those kinds again."""
+        for kind in kinds:
+            for watcher in self._watchers.get(kind, ()):
+                watcher.resync()
+
+    # ---- watchers ----
+
+    def _watch(self, kind: str) -> None:
+        """Starts the watchers of a kind, one a namespace, unless they run."""
+        if kind in self._watchers:
+            return
+        resource = RESOURCES[kind]
+        params = {}
+        for selected, label, field in self.key.selectors:
+            if selected == kind:
+                params = {name: value for name, value in (("labelSelector", label), ("fieldSelector", field)) if value}
+        self._watchers[kind] = []
+        for namespace in (self.key.namespaces if resource.namespaced else ()) or ("",):
+            decoder = Decoder(self.store, kind)
+            watcher = URLWatcher(
+                kind, namespace, resource.paths(namespace), params, self._client, decoder, self._metrics,
+                timings=self._timings, list_limit=self.key.list_limit, relist_interval=self.key.relist_interval,
+                on_change=self._wake.set, on_settled=self._wake.set,
+            )  # fmt: skip
+            self._watchers[kind].append(watcher)
+            self._decoders[watcher] = decoder
+            watcher.start()
+
+    def _watcher_of(self, kind: str, namespace: str) -> URLWatcher | None:
+        """The watcher that would deliver an object of that kind and namespace."""
+        for watcher in self._watchers.get(kind, ()):
+            if watcher.namespace in ("", namespace):
+                return watcher
+        return None
+
+    # ---- objects loaded directly ----
+
+    def _want_missing(self) -> None:
+        """Asks for what rendering found missing, where that can help: its watcher has listed, and no selector narrows it."""
+        narrowed = {kind for kind, _, _ in self.key.selectors}
+        for wanted in self.store.take_missing():
+            kind, namespace, _ = wanted
+            watcher = self._watcher_of(kind, namespace)
+            if watcher is not None and watcher.listed and kind not in narrowed:
+                self._loads.want(wanted)
+
+    def _fetch(self, wanted: Wanted) -> Awaitable[bytes]:
+        kind, namespace, name = wanted
+        watcher = self._watcher_of(kind, namespace)
+        collection = RESOURCES[kind].paths(namespace)[0]
+        if watcher is not None and watcher.path not in RESOURCES[kind].paths(watcher.namespace)[:1]:
+            collection = RESOURCES[kind].paths(namespace)[-1]
+        return self._client.get(f"{collection}/{name}", total_timeout=self._timings.read_timeout)
+
+    def _deliver(self, wanted: Wanted, body: bytes) -> None:
+        watcher = self._watcher_of(wanted[0], wanted[1])
+        if watcher is not None:
+            self._decoders[watcher].load(body)
+            self._wake.set()
+
+    # ---- rendering ----
+
+    async def _run(self) -> None:
+        """Renders whenever something changed, in slices; what fails in one round is not lost for the next."""
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            try:
+                await self._render_all()
+            except Exception:
+                logger.exception("rendering targets failed; it goes on with the next change")
+
+    async def _render_all(self) -> None:
+        turn = _Turn(self._pace.slice_seconds)
+        while True:
+            if not self._pass:
+                self._begin_pass()
+            if self._renderer.dirty:
+                await self._bring(self._renderer.render(self._pace.batch_targets), turn)
+            if self._pass:
+                await self._walk_on(turn)
+            elif not self._renderer.dirty:
+                break
+            await turn.breathe()
+        for subscriber in self._subscribers:
+            if subscriber.working:
+                subscriber.job.caught_up()
+        while self._symbols.due() and self._symbols.sweep():
+            await asyncio.sleep(0)
+
+    def _begin_pass(self) -> None:
+        """All pending subscribers whose watchers have settled; from here on their changes are rendered."""
+        self._pass = [one for one in self._subscribers if not one.working and self.settled(one.needs)]
+        self._cursor = 0
+        for subscriber in self._pass:
+            self._renderer.subscribe(subscriber.role, subscriber.profile)
+
+    async def _walk_on(self, turn: _Turn) -> None:
+        """The next slots of the pass; at the end its subscribers are working."""
+        wanted = {(one.role, one.profile) for one in self._pass}
+        batch, self._cursor, ended = self._renderer.walk(self._cursor, wanted, self._pace.batch_targets)
+        await self._bring_to(self._pass, batch, None, turn)
+        if ended and not self._renderer.dirty:
+            for subscriber in self._pass:
+                subscriber.working = True
+            self._pass = []
+
+    async def _bring(self, batch: Batch, turn: _Turn) -> None:
+        """Changes, to working subscribers, and to those of the pass where it has been already."""
+        behind = self._cursor
+        working = [one for one in self._subscribers if one.working]
+        try:
+            await self._apply(working, batch, None, turn)
+            await self._apply(self._pass, batch, behind, turn)
+        finally:
+            batch.close()
+        self._want_missing()
+
+    async def _bring_to(self, subscribers: list[Subscriber], batch: Batch, below: int | None, turn: _Turn) -> None:
+        try:
+            await self._apply(subscribers, batch, below, turn)
+        finally:
+            batch.close()
+        self._want_missing()
+
+    @staticmethod
+    async def _apply(subscribers: list[Subscriber], batch: Batch, below: int | None, turn: _Turn) -> None:
+        for subscriber in list(subscribers):
+            if subscriber.stopped:
+                continue
+            keys = batch.keys(subscriber.role, below)
+            if keys:
+                work: Iterator[None] = subscriber.apply(keys, batch.targets(subscriber.role, subscriber.profile, below))
+                for _ in work:
+                    await turn.breathe()
+
+    # ---- state ----
+
+    def status(self) -> list[dict[str, Any]]:
+        """One entry a URL watcher, with the objects that its kind has in this group."""
+        return [
+            watcher.status() | {"objects": self.store.objects(kind)}
+            for kind, watchers in self._watchers.items()
+            for watcher in watchers
+        ]
+
+    def measure(self, live: Live) -> None:
+        """Its part in the metrics; may be called on any thread."""
+        live.group_watchers += 1
+        for kind, watchers in list(self._watchers.items()):
+            numbers = live.role(kind)
+            numbers.objects += self.store.objects(kind)
+            added, updated, removed, rendered = self.store.counters(kind)
+            numbers.added += added
+            numbers.updated += updated
+            numbers.removed += removed
+            numbers.rendered += rendered
+            for watcher in list(watchers):
+                watcher.measure(live)
+        for subscriber in list(self._subscribers):
+            numbers = live.role(subscriber.role)
+            numbers.working += subscriber.working
+            numbers.pending += not subscriber.working
+            numbers.scrape_works += subscriber.works
+
+    @property
+    def idle(self) -> bool:
+        """Whether no job uses it."""
+        return not self._subscribers
+
+    async def stop(self) -> None:
+        """Ends all watches; the store goes with the group."""
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
+        await asyncio.gather(*(watcher.stop() for watchers in self._watchers.values() for watcher in watchers))
+        await self._loads.stop()
+        self._task.cancel()
+        await asyncio.wait([self._task])
+        self._metrics.remove_source(self)
+
+
+class _Turn:
+    """Lets the loop go on when the time of a slice is over."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._began = perf_counter()
+
+    async def breathe(self) -> None:
+        if perf_counter() - self._began > self._seconds:
+            await asyncio.sleep(0)
+            self._began = perf_counter()

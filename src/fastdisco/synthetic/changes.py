@@ -1,0 +1,186 @@
+"""Changes of a made cluster: pods come, go and flip their readiness, and what refers to them follows."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+
+from fastdisco.synthetic import kinds
+from fastdisco.synthetic.cluster import Cluster
+from fastdisco.synthetic.pods import App, Pod, pod_entry
+from fastdisco.synthetic.store import Entry
+
+CHANGES = ("ready", "annotation", "touch")
+_TURN = 200  # pods after which other tasks of the server get a turn
+
+
+class Changes:
+    """Random changes, the same for the same seed; `ValueError` where they need a made cluster and this is none.
+
+    `follow` says whether endpoints and slices are brought in line with a changed pod, by events of their own.
+    A modification is `ready` (a pod's readiness flips; other objects: as `annotation`), `annotation` (one annotation counts up),
+    or `touch` (nothing changes but the version).
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._store = cluster.store
+        self._rng = random.Random(cluster.seed + 1)
+        self._pods = [pod for app in cluster.apps for pod in app.pods.values()]
+        self._revisions: Counter[tuple[str, int]] = Counter()
+
+    def modify(self, plural: str, change: str = "ready", *, follow: bool = True) -> int:
+        """Modify one object of a resource; returns the number of events, 0 if there is no object."""
+        made = self.prepare(plural, change)
+        if made is None:
+            return 0
+        self._store.put(plural, made[1])
+        pod = made[0]
+        return 1 + (self._refresh(pod.app, self._groups_of(pod)) if follow and pod is not None and change == "ready" else 0)
+
+    def prepare(self, plural: str, change: str = "ready") -> tuple[Pod | None, Callable[[int], Entry]] | None:
+        """A modification that is yet to be put, as a rendering at a version; its pod, if it is one."""
+        if change not in CHANGES:
+            raise ValueError(f"change: one of {', '.join(CHANGES)}")
+        entries = self._store.tables[plural].entries
+        if not entries:
+            return None
+        if self._cluster.sizes is None:
+            entry = self._rng.choice(list(entries.values()))
+            return None, entry.stamped
+        if plural == "pods":
+            pod = self._pods[int(self._rng.random() * len(self._pods))] if self._pods else None
+            if pod is None or f"{pod.app.namespace}/{pod.name}" not in entries:
+                return None
+            pod.revision += change == "annotation"
+            if change == "ready":
+                pod.ready = not pod.ready
+            ready, revision = pod.ready, pod.revision
+
+            def render(version: int) -> Entry:
+                pod.ready, pod.revision = ready, revision
+                return pod_entry(pod, version)
+
+            return pod, render
+        return None, self._rendering(plural, change)
+
+    def add_pod(self, *, follow: bool = True) -> int:
+        """One more pod of a random app; returns the number of events."""
+        app = self._made().apps[int(self._rng.random() * len(self._cluster.apps))]
+        pod = self._create(app)
+        return 1 + (self._refresh(app, self._groups_of(pod)) if follow else 0)
+
+    def delete_pod(self, *, follow: bool = True) -> int:
+        """One pod less; returns the number of events."""
+        self._made()
+        if not self._pods:
+            return 0
+        position = int(self._rng.random() * len(self._pods))
+        pod = self._pods[position]
+        self._pods[position] = self._pods[-1]
+        self._pods.pop()
+        groups = self._groups_of(pod)
+        self._remove(pod)
+        return 1 + (self._refresh(pod.app, groups) if follow else 0)
+
+    async def turnover(self, *, follow: bool = True) -> int:
+        """Every pod goes and a new one, with a new name and address, comes; app by app, as fast as it can; returns the events."""
+        self._pods = []
+        events = turn = 0
+        for app in self._made().apps:
+            old = list(app.pods.values())
+            for pod in old:
+                self._remove(pod)
+            for _ in old:
+                self._create(app)
+            events += 2 * len(old)
+            if follow and old:
+                events += self._refresh(app, range(len(app.groups)))
+            turn += len(old)
+            if turn > _TURN:
+                turn = 0
+                await asyncio.sleep(0)
+        return events
+
+    def burst(self, plurals: Sequence[str], count: int, change: str = "ready") -> int:
+        """Many modifications in one turn of the loop, all rendered before the first is put; returns the number of events."""
+        version = self._store.version
+        ready: list[tuple[str, Entry]] = []
+        for number in range(count):
+            plural = plurals[number % len(plurals)]
+            made = self.prepare(plural, change)
+            if made is not None:
+                version += 1
+                ready.append((plural, made[1](version)))
+        for plural, entry in ready:
+            self._store.put_ready(plural, entry)
+        return len(ready)
+
+    def _made(self) -> Cluster:
+        if self._cluster.sizes is None:
+            raise ValueError("the objects of this cluster were given: only a made cluster can do this")
+        return self._cluster
+
+    def _create(self, app: App) -> Pod:
+        pod = self._cluster.new_pod(app)
+        self._pods.append(pod)
+        self._store.put("pods", lambda version: pod_entry(pod, version))
+        return pod
+
+    def _remove(self, pod: Pod) -> None:
+        del pod.app.pods[pod.name]
+        for group in pod.app.groups:
+            group.pop(pod.name, None)
+        self._store.delete("pods", f"{pod.app.namespace}/{pod.name}")
+
+    @staticmethod
+    def _groups_of(pod: Pod) -> list[int]:
+        return [number for number, group in enumerate(pod.app.groups) if pod.name in group]
+
+    def _refresh(self, app: App, groups: Iterable[int]) -> int:
+        """Bring the endpoints and the slices of these groups in line; returns the number of events."""
+        events = 0
+        groups = list(groups)
+        for index in app.services if groups else ():
+            self._store.put("endpoints", self._endpoints(app, index))
+            events += 1
+            for group in groups:
+                if app.groups[group]:
+                    self._store.put("endpointslices", self._slice(app, index, group))
+                    events += 1
+                elif self._store.delete("endpointslices", f"{app.namespace}/{kinds.slice_name(app, index, group)}") is not None:
+                    events += 1
+        return events
+
+    def _endpoints(self, app: App, index: int) -> Callable[[int], Entry]:
+        uid, revision = self._cluster.uids["services"][index], self._revisions["endpoints", index]
+        return lambda version: kinds.endpoints_entry(app, index, uid, version, revision)
+
+    def _slice(self, app: App, index: int, group: int) -> Callable[[int], Entry]:
+        uid, revision = self._cluster.uids["services"][index], self._revisions["endpointslices", index]
+        return lambda version: kinds.slice_entry(app, index, group, uid, version, revision)
+
+    def _rendering(self, plural: str, change: str) -> Callable[[int], Entry]:
+        cluster = self._cluster
+        names = {"endpoints": "services", "endpointslices": "services"}
+        uids = cluster.uids[names.get(plural, plural)]
+        index = int(self._rng.random() * len(uids))
+        self._revisions[plural, index] += change != "touch"
+        revision, uid = self._revisions[plural, index], uids[index]
+        if plural == "nodes":
+            value = cluster.node_values[index]
+            return lambda version: kinds.node_entry(value, version, revision)
+        if plural == "namespaces":
+            name = cluster.namespaces[index]
+            return lambda version: kinds.namespace_entry(name, index, uid, version, revision)
+        service = index % len(cluster.service_apps)
+        app = cluster.service_apps[service]
+        if plural == "services":
+            return lambda version: kinds.service_entry(app, index, uid, version, revision)
+        if plural == "ingresses":
+            return lambda version: kinds.ingress_entry(app, kinds.service_name(app, service), index, uid, version, revision)
+        if plural == "endpoints" or not any(app.groups):
+            return self._endpoints(app, index)
+        return self._slice(app, index, next(number for number, group in enumerate(app.groups) if group))

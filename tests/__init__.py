@@ -1,0 +1,1 @@
+"""The tests; `reference` and `strategies` are shared by several of them."""

@@ -1,0 +1,85 @@
+"""vmagent on loopback, discovering from an API server and connecting to none of the targets that it finds."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import aiohttp
+
+from tests.peers.programs import Program, free_port, need
+
+Labels = dict[str, str]
+
+# The first two keep apart what would be one target when the meta labels are gone; the last one sends every request to a closed port.
+RULES = [
+    {"source_labels": ["__address__"], "target_label": "m_address"},
+    {"action": "labelmap", "regex": "__meta_(.+)", "replacement": "m_$1"},
+    {"target_label": "__address__", "replacement": "127.0.0.1:1"},
+]
+
+
+class Vmagent:
+    """One vmagent with one scrape job per entry of `jobs` (a `kubernetes_sd_config` mapping each)."""
+
+    def __init__(self, folder: Path, jobs: Mapping[str, Mapping[str, Any]]) -> None:
+        self.folder = folder
+        self.jobs = jobs
+        self.url = f"http://127.0.0.1:{free_port()}"
+        self.program = Program(
+            need("vmagent"),
+            f"-promscrape.config={folder / 'scrape.yml'}",
+            f"-httpListenAddr={self.url.removeprefix('http://')}",
+            "-remoteWrite.url=http://127.0.0.1:1/",
+            f"-remoteWrite.tmpDataPath={folder / 'data'}",
+            log=folder / "vmagent.log",
+        )
+        self.http: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        # JSON is YAML. A day between scrapes: nothing is to be scraped.
+        scrape = [
+            {"job_name": name, "scrape_interval": "1d", "kubernetes_sd_configs": [config], "relabel_configs": RULES}
+            for name, config in self.jobs.items()
+        ]
+        (self.folder / "scrape.yml").write_text(json.dumps({"scrape_configs": scrape}))
+        self.http = aiohttp.ClientSession()
+        try:
+            await self.program.start(self._ready, timeout=60)
+        except BaseException:
+            await self.__aexit__()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.program.kill()
+        if self.http is not None:
+            await self.http.close()
+
+    async def targets(self) -> dict[str, list[Labels]]:
+        """Per job, the labels of its active targets before relabeling: those that discovery made, without the job's own.
+
+        Of equal ones only one is active. The others are among the dropped, where vmagent also shows what went minutes ago.
+        """
+        assert self.http is not None
+        async with self.http.get(f"{self.url}/api/v1/targets", raise_for_status=True) as answer:
+            data = json.loads(await answer.read())["data"]
+        found: dict[str, list[Labels]] = {name: [] for name in self.jobs}
+        for target in data["activeTargets"]:
+            labels = target["discoveredLabels"]
+            found[labels["job"]].append({name: value for name, value in labels.items() if discovered(name)})
+        return found
+
+    async def _ready(self) -> bool:
+        assert self.http is not None
+        try:
+            async with self.http.get(f"{self.url}/-/ready") as answer:
+                return answer.status == 200
+        except aiohttp.ClientError:
+            return False
+
+
+def discovered(name: str) -> bool:
+    """Whether a label comes from discovery rather than from the job."""
+    return name in {"__address__", "instance"} or name.startswith("__meta_")
