@@ -164,7 +164,7 @@ class Server:
 
     async def listen(self) -> None:
         """Again at the same port."""
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self._port, ssl=self._tls)
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self._port, ssl=self._tls, backlog=1000)
         self._port = self._server.sockets[0].getsockname()[1]
         self.url = f"{'https' if self._tls else 'http'}://127.0.0.1:{self._port}"
 

@@ -40,11 +40,9 @@ class Rig:
         self._tasks: set[asyncio.Task[None]] = set()
         kind = options.pop("kind", "pod")
         self.decoder = Decoder(self.store, kind)
-        options = {"timings": QUICK, "random": lambda: 0.5} | options
-        self.watcher = URLWatcher(
-            kind, "", options.pop("paths", (PODS,)), options.pop("params", {}), client, self.decoder, metrics,
-            on_change=self._tell, on_settled=self._tell, **options,
-        )  # fmt: skip
+        paths, params = options.pop("paths", (PODS,)), options.pop("params", {})
+        made: dict[str, Any] = {"timings": QUICK, "random": lambda: 0.5, "on_change": self._tell, "on_settled": self._tell} | options
+        self.watcher = URLWatcher(kind, "", paths, params, client, self.decoder, metrics, **made)
 
     def _tell(self) -> None:
         self.changes += 1

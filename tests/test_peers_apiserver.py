@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from fastdisco import APIWatcher, Discovery, KubernetesSDConfig
 from tests import reference
@@ -207,7 +208,8 @@ async def test_targets_follow_a_real_api_server_through_changes_restarts_and_com
 @pytest.mark.peers("etcd", "kube-apiserver", "openssl")
 async def test_what_happens_while_the_server_is_out_of_reach_is_caught_up(tmp_path: Path) -> None:
     """A watch that cannot be resumed, for etcd forgot its version and the server restarted, becomes a list."""
-    async with ApiServer(tmp_path) as server, Discovery() as discovery:
+    registry = CollectorRegistry()
+    async with ApiServer(tmp_path) as server, Discovery(registry=registry) as discovery:
         await fill(server)
         watchers = {role: discovery.watch(role, job(server, role), dict) for role in ROLES}
         for watcher in watchers.values():
@@ -221,3 +223,5 @@ async def test_what_happens_while_the_server_is_out_of_reach_is_caught_up(tmp_pa
             # Nothing is lost with the server; only its own address may be gone, which it takes back when it stops.
             assert all((before[role] - label_sets(watcher.scrape_works())).total() <= (role in OWN) for role, watcher in watchers.items())
         await follow(watchers, server)
+    for role in ROLES:
+        assert registry.get_sample_value("fastdisco_discovery_kubernetes_stale_resource_versions_total", {"role": role})

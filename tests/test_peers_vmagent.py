@@ -9,20 +9,11 @@ import pytest
 
 from fastdisco import APIWatcher, Discovery, KubernetesSDConfig
 from fastdisco.synthetic import SyntheticProcess
-from tests.peers.objects import Object, Objects, cluster, endpoints, endpointslice, ingress, namespace, node, pod, service
+from tests.peers.objects import MAKERS, Object, Objects, cluster
 from tests.peers.programs import until
 from tests.peers.vmagent import Vmagent
 
 COUNT = 500
-MAKERS = {
-    "nodes": node,
-    "namespaces": namespace,
-    "pods": pod,
-    "services": service,
-    "endpoints": endpoints,
-    "endpointslices": endpointslice,
-    "ingresses": ingress,
-}
 ATTACHED = {"node": True, "namespace": True}
 CONFIGS: dict[str, dict[str, Any]] = {
     **{role: {"role": role} for role in ("node", "pod", "service", "endpoints", "endpointslice", "ingress")},

@@ -280,6 +280,18 @@ async def test_a_silent_watch_of_a_server_that_was_set_back_lists_anew(server: S
         assert it.names() == {"p2"}
 
 
+async def test_a_bookmark_below_ours_lists_anew(server: Server) -> None:
+    """Versions that go back inside a stream are noticed there; the watch is left at once."""
+    stream = Stream()
+    script(server, [listing(1200, pod("p1", 10)), listing(1001, pod("p2", 1001))], [stream, Stream()])
+    async with rig(server) as it:
+        stream.send(bookmark(1000))
+        assert (await server.wait_for("watch", PODS, 2)).query["resourceVersion"] == "1001"
+        assert server.asked("list", PODS)[1].query == {}
+        await stream.closed.wait()
+        assert it.names() == {"p2"}
+
+
 async def test_a_watch_that_outlives_its_time_is_cut(server: Server) -> None:
     """The server should have ended it; it is cut and resumed, without a list."""
     stream = Stream()
@@ -326,7 +338,12 @@ async def test_a_mistake_in_the_machine_is_survived(server: Server, caplog: pyte
     """An exception that nobody foresaw is logged with its traceback, counted, and the watcher starts over."""
     script(server, [listing(100, pod("p1", 10)), listing(100, pod("p1", 10))], [Stream()])
     async with rig(server, start=False) as it:
-        tell, it.watcher._on_settled = it.watcher._on_settled, lambda: 1 / 0
+        tell = it.watcher._on_settled
+
+        def fail() -> None:
+            raise ZeroDivisionError
+
+        it.watcher._on_settled = fail
         it.watcher.start()
         await server.wait_for("list", PODS, 1)
         await eventually(lambda: it.restarts("exception"))

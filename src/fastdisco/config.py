@@ -158,15 +158,6 @@ class KubernetesSDConfig:
         with within(path):
             return _discovery(Section(mapping, directory))
 
-    def selector_params(self, kind: str) -> dict[str, str]:
-        """The query parameters that narrow requests for `kind`: several selectors of one kind apply together."""
-        chosen = [selector for selector in self.selectors if selector.role == kind]
-        joined = {
-            "labelSelector": ",".join(selector.label for selector in chosen if selector.label),
-            "fieldSelector": ",".join(selector.field for selector in chosen if selector.field),
-        }
-        return {name: value for name, value in joined.items() if value}
-
 
 def load_sd_config(file: str | Path) -> KubernetesSDConfig:
     """The one `kubernetes_sd_config` that a YAML file holds; relative file names in it start at its directory."""

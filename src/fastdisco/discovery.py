@@ -19,6 +19,7 @@ from .errors import ApiError, ConfigError, NetworkError
 from .group_watcher import GroupKey, GroupWatcher, Pace
 from .metrics import Metrics
 from .roles import RESOURCES, kinds_of, profile_of
+from .thread import DiscoveryThread
 from .url_watcher import Timings
 
 if TYPE_CHECKING:
@@ -54,6 +55,11 @@ class Discovery:
         self._jobs: dict[str, APIWatcher] = {}
         self._stopping: set[asyncio.Task[None]] = set()
         self._closed = False
+
+    @classmethod
+    def run_in_thread(cls, **options: Any) -> DiscoveryThread:
+        """The same for synchronous programs: a discovery, made with these options, whose loop runs in a thread of its own."""
+        return DiscoveryThread(lambda: cls(**options))
 
     async def __aenter__(self) -> Self:
         return self

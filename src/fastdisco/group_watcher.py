@@ -175,17 +175,21 @@ class GroupWatcher:
             if watcher is not None and watcher.listed and kind not in narrowed:
                 self._loads.want(wanted)
 
-    def _fetch(self, wanted: Wanted) -> Awaitable[bytes]:
+    async def _fetch(self, wanted: Wanted) -> bytes:
+        """By the API version that its watcher has found."""
         kind, namespace, name = wanted
         watcher = self._watcher_of(kind, namespace)
-        collection = RESOURCES[kind].paths(namespace)[0]
+        paths = RESOURCES[kind].object_paths(namespace, name)
         if watcher is not None and watcher.path not in RESOURCES[kind].paths(watcher.namespace)[:1]:
-            collection = RESOURCES[kind].paths(namespace)[-1]
-        return self._client.get(f"{collection}/{name}", total_timeout=self._timings.read_timeout)
+            paths = paths[1:]
+        if not paths:
+            raise ApiError(404, "NotFound", "no object can have this name")
+        return await self._client.get(paths[0], total_timeout=self._timings.read_timeout)
 
     def _deliver(self, wanted: Wanted, body: bytes) -> None:
+        """Nothing comes of it if its watch has been beyond that version: then the object is gone again."""
         watcher = self._watcher_of(wanted[0], wanted[1])
-        if watcher is not None:
+        if watcher is not None and is_lower(watcher.resource_version, _version_of(body)):
             self._decoders[watcher].load(body)
             self._wake.set()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from urllib.parse import quote
 
 from .config import AttachMetadata
 
@@ -23,6 +24,15 @@ class Resource:
         """The list path of each version; an empty namespace, and any of what is cluster-wide, means the whole cluster."""
         inside = f"namespaces/{namespace}/" if namespace and self.namespaced else ""
         return tuple(f"{group}/{inside}{self.plural}" for group in self.groups)
+
+    def object_paths(self, namespace: str, name: str) -> tuple[str, ...]:
+        """The path of one object in each version; none if it can have no such name.
+
+        Names come out of objects that others write: each stays one segment, wherever it wants to lead.
+        """
+        if {namespace, name} & {".", ".."} or not name:
+            return ()
+        return tuple(f"{path}/{quote(name, safe='')}" for path in self.paths(quote(namespace, safe="")))
 
 
 RESOURCES = {

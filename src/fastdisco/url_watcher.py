@@ -7,6 +7,7 @@ import logging
 import random as _random
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from .api import ApiClient
@@ -105,6 +106,7 @@ class URLWatcher:
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
+        self.state = State.STOPPED
 
     def resync(self) -> None:
         """List again now, whatever the watch says; a delay ends."""
@@ -138,7 +140,7 @@ class URLWatcher:
                 except Exception as error:  # a mistake of ours must not end discovery
                     logger.exception("watching %s failed; it starts over", self.path)
                     self.last_error = f"{type(error).__name__}: {error}"
-                    self._count("exception")
+                    self._totals.restarts["exception"] += 1
                     self._decoder.abort_list()
                     self.state = self._recovery.back_off(State.LISTING)
         finally:
@@ -176,8 +178,11 @@ class URLWatcher:
         logger.info("reloaded %d objects from %s: added %d, updated %d, removed %d", added + updated, self.path, added, updated, removed)
         self.last_error = ""
         self._settle(listed=True, refused=None)
+        if self._relist_timer is not None:
+            self._relist_timer.cancel()
         if self._relist_interval:
-            self._relist_later()
+            delay = self._relist_interval * (1.0 - 0.1 * self._random())
+            self._relist_timer = asyncio.get_running_loop().call_later(delay, self.resync)
         return State.WATCHING
 
     async def _list_newest_api(self) -> str:
@@ -216,9 +221,9 @@ class URLWatcher:
         finally:
             self._cut = None
         if rewound:
-            self._count("gone")
+            self._totals.restarts["gone"] += 1
             return self._list_anew()
-        self._count("end")
+        self._totals.restarts["end"] += 1
         return State.WATCHING if self._was_healthy() else self._recovery.back_off(State.WATCHING)
 
     async def _probe(self) -> State:
@@ -235,11 +240,9 @@ class URLWatcher:
     async def _wait(self) -> State:
         self._wake.clear()
         self.next_retry = time.time() + self._recovery.delay
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(self._recovery.delay):
                 await self._wake.wait()
-        except TimeoutError:
-            pass
         self.next_retry = None
         return self._recovery.then
 
@@ -248,7 +251,7 @@ class URLWatcher:
         doing = self.state
         cut_off = isinstance(error, NetworkError) and error.kind != "silent"
         self._report(error, quiet=doing is State.WATCHING and self._was_healthy() and cut_off)
-        self._count(restart_reason(error))
+        self._totals.restarts[restart_reason(error)] += 1
         if isinstance(error, ApiError) and error.expired:
             self._totals.stale_resource_versions += 1
         match doing:
@@ -286,12 +289,6 @@ class URLWatcher:
             self.listed, self.refused = listed, refused
             self._on_settled()
 
-    def _relist_later(self) -> None:
-        if self._relist_timer is not None:
-            self._relist_timer.cancel()
-        delay = self._relist_interval * (1.0 - 0.1 * self._random())
-        self._relist_timer = asyncio.get_running_loop().call_later(delay, self.resync)
-
     def _report(self, error: Failure, quiet: bool = False) -> None:
         """The log hears of trouble once, not at each attempt; a watch that is cut now and then is no trouble."""
         self.last_error = str(error)
@@ -302,9 +299,6 @@ class URLWatcher:
         self._reported = trouble
         level = logging.INFO if isinstance(error, ApiError) and error.expired else logging.WARNING
         logger.log(level, "cannot %s %s: %s", "watch" if self.state is State.WATCHING else "list", self.path, error)
-
-    def _count(self, reason: str) -> None:
-        self._totals.restarts[reason] += 1
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()

@@ -92,8 +92,8 @@ class ApiServer:
         await self.api.start(self._api_ready, timeout=120)
 
     async def stop_api(self) -> None:
-        """The API server alone; etcd keeps the objects."""
-        await self.api.stop()
+        """The API server alone; etcd keeps the objects. Open watches would hold it back for a minute, so it is killed in the end."""
+        await self.api.stop(grace=3.0)
 
     @asynccontextmanager
     async def out_of_sight(self) -> AsyncIterator[None]:

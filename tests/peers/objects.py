@@ -22,16 +22,7 @@ PAIRS = {
 def cluster(seed: int, count: int) -> Objects:
     """`count` objects of each kind; the same for the same arguments. Addresses are of loopback and the documentation ranges."""
     choose = random.Random(seed)
-    kinds = {
-        "nodes": node,
-        "namespaces": namespace,
-        "pods": pod,
-        "services": service,
-        "endpoints": endpoints,
-        "endpointslices": endpointslice,
-        "ingresses": ingress,
-    }
-    return {plural: [make(choose, number) for number in range(count)] for plural, make in kinds.items()}
+    return {plural: [make(choose, number) for number in range(count)] for plural, make in MAKERS.items()}
 
 
 def namespace_of(number: int) -> str:
@@ -164,3 +155,14 @@ def ingress(choose: random.Random, number: int) -> Object:
     tls = choose.choice([[], [{"hosts": ["*.example.com"]}], [{"hosts": [hosts[1]]}]])
     of_class = choose.choice([{}, {"ingressClassName": "nginx"}])
     return {"metadata": metadata(choose, f"ing-{number}", namespace_of(number)), "spec": {**of_class, "rules": rules, "tls": tls}}
+
+
+MAKERS = {
+    "nodes": node,
+    "namespaces": namespace,
+    "pods": pod,
+    "services": service,
+    "endpoints": endpoints,
+    "endpointslices": endpointslice,
+    "ingresses": ingress,
+}

@@ -31,6 +31,7 @@ class Vmagent:
             f"-promscrape.config={folder / 'scrape.yml'}",
             f"-httpListenAddr={self.url.removeprefix('http://')}",
             "-remoteWrite.url=http://127.0.0.1:1/",
+            "-promscrape.kubernetesSDCheckInterval=1s",  # else its targets follow its own cache every 30 s
             f"-remoteWrite.tmpDataPath={folder / 'data'}",
             log=folder / "vmagent.log",
         )

@@ -1,0 +1,1 @@
+"""Figures of time and memory: never a test, always measured."""

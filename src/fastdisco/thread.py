@@ -1,0 +1,195 @@
+"""A discovery for synchronous programs: its loop runs in a thread of its own, and the same methods block."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
+
+import uvloop
+
+if TYPE_CHECKING:
+    from ._labels import Labels
+    from .api_watcher import APIWatcher
+    from .changes import Change, Reader
+    from .config import KubernetesSDConfig
+
+T = TypeVar("T")
+
+
+class Asynchronous(Protocol):
+    """The discovery that is run."""
+
+    def watch(
+        self,
+        name: str,
+        config: KubernetesSDConfig | Sequence[KubernetesSDConfig],
+        constructor: Callable[[Labels], Any] | None = None,
+        *,
+        dialect: str | None = None,
+    ) -> APIWatcher: ...
+
+    async def get_object(self, config: KubernetesSDConfig, role: str, namespace: str, name: str) -> Mapping[str, Any] | None: ...
+
+    def status(self) -> dict[str, Any]: ...
+
+    async def close(self) -> None: ...
+
+
+class DiscoveryThread:
+    """A discovery on its own thread, for any thread to use. Constructors run on that thread; so can plain methods, in a constructor.
+
+    What has to wait (`synced`, `get_object`, `changes`) is a RuntimeError there, since it would wait for itself.
+    """
+
+    def __init__(self, make: Callable[[], Asynchronous]) -> None:
+        self._loop = uvloop.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="fastdisco", daemon=True)
+        self._thread.start()
+        self._closed = False
+        try:
+            self._discovery = self._do(make)
+        except BaseException:
+            self._end()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def watch(
+        self,
+        name: str,
+        config: KubernetesSDConfig | Sequence[KubernetesSDConfig],
+        constructor: Callable[[Labels], Any] | None = None,
+        *,
+        dialect: str | None = None,
+    ) -> APIWatcherThread:
+        """As `Discovery.watch`."""
+        return APIWatcherThread(self, self._do(lambda: self._discovery.watch(name, config, constructor, dialect=dialect)))
+
+    def get_object(self, config: KubernetesSDConfig, role: str, namespace: str, name: str) -> Mapping[str, Any] | None:
+        """As `Discovery.get_object`."""
+        return self._wait(lambda: self._discovery.get_object(config, role, namespace, name))
+
+    def status(self) -> dict[str, Any]:
+        """As `Discovery.status`."""
+        return self._do(self._discovery.status)
+
+    def close(self) -> None:
+        """Stops all jobs and watches, and the thread; called on the thread itself, it does so soon after."""
+        if self._closed:
+            return
+        if self._is_here():
+            self._closed = True
+            self._loop.create_task(self._discovery.close()).add_done_callback(lambda _: self._loop.stop())
+            return
+        try:
+            self._wait(self._discovery.close)
+        finally:
+            self._end()
+
+    def _end(self) -> None:
+        self._closed = True
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_forever()
+        finally:
+            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+            self._loop.close()
+
+    def _is_here(self) -> bool:
+        return threading.current_thread() is self._thread
+
+    def _do(self, work: Callable[[], T]) -> T:
+        """A plain call on the loop's thread."""
+        if self._is_here():
+            return work()
+
+        async def call() -> T:
+            return work()
+
+        return self._wait(call)
+
+    def _wait(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """The result of a coroutine on the loop's thread."""
+        if self._is_here():
+            raise RuntimeError("this would wait for its own thread; only plain methods, stop and resync may be called there")
+        if self._closed:
+            raise RuntimeError("the discovery is closed")
+        future = asyncio.run_coroutine_threadsafe(work(), self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()  # the caller was interrupted: nobody waits any more
+            raise
+
+    def _begin(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """As `_wait`; on the loop's own thread it is only begun."""
+        if self._is_here():
+            self._loop.create_task(work())
+        else:
+            self._wait(work)
+
+
+class APIWatcherThread:
+    """One job of a `DiscoveryThread`, for any thread to use."""
+
+    def __init__(self, thread: DiscoveryThread, watcher: APIWatcher) -> None:
+        self._thread = thread
+        self._watcher = watcher
+
+    @property
+    def name(self) -> str:
+        """The job's name."""
+        return self._watcher.name
+
+    @property
+    def version(self) -> int:
+        """Rises with each visible change."""
+        return self._watcher.version
+
+    def synced(self, timeout: float | None = None) -> tuple[str, ...]:
+        """As `APIWatcher.synced`."""
+        return self._thread._wait(lambda: self._watcher.synced(timeout))
+
+    def scrape_works(self) -> tuple[Any, ...]:
+        """As `APIWatcher.scrape_works`: a snapshot that does not change."""
+        return self._thread._do(self._watcher.scrape_works)
+
+    def changes(self) -> Iterator[Change]:
+        """As `APIWatcher.changes`; an iterator that blocks, and ends when the job stops."""
+        reader: Reader = self._thread._do(self._watcher.changes)
+
+        async def following() -> Change | None:
+            return await anext(reader, None)
+
+        try:
+            while (change := self._thread._wait(following)) is not None:
+                yield change
+        finally:
+            if not self._thread._closed:
+                self._thread._begin(reader.aclose)
+
+    def reconfigure(self, **changed: Any) -> None:
+        """As `APIWatcher.reconfigure`."""
+        self._thread._do(lambda: self._watcher.reconfigure(**changed))
+
+    def status(self) -> dict[str, Any]:
+        """As `APIWatcher.status`."""
+        return self._thread._do(self._watcher.status)
+
+    def resync(self) -> None:
+        """As `APIWatcher.resync`."""
+        self._thread._begin(self._watcher.resync)
+
+    def stop(self) -> None:
+        """As `APIWatcher.stop`; in a constructor, and so on the loop's thread, it is begun and not waited for."""
+        self._thread._begin(self._watcher.stop)

@@ -1,0 +1,142 @@
+"""A discovery for synchronous programs."""
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from fastdisco import Discovery, KubernetesSDConfig, Labels, NotSynced
+from fastdisco.synthetic import SyntheticProcess
+from fastdisco.thread import DiscoveryThread
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[SyntheticProcess]:
+    with SyntheticProcess(pods=50, oddities=0.0) as running:
+        yield running
+
+
+@pytest.fixture
+def config(server: SyntheticProcess) -> KubernetesSDConfig:
+    return KubernetesSDConfig("pod", api_server=server.url)
+
+
+@pytest.fixture
+def discovery() -> Iterator[DiscoveryThread]:
+    with Discovery.run_in_thread() as running:
+        yield running
+
+
+def test_a_synchronous_program_gets_works_and_changes(
+    server: SyntheticProcess, discovery: DiscoveryThread, config: KubernetesSDConfig
+) -> None:
+    """The same methods block: sync, a snapshot of works, changes as they come, an object."""
+    job = discovery.watch("pods", config, lambda labels: labels["__meta_kubernetes_pod_name"])
+    assert job.synced(timeout=60) == ()
+    works = job.scrape_works()
+    assert len(works) == 150
+    changes = job.changes()
+    assert next(changes).works == works
+    namespace, pod = next(iter(_pods(server)))
+    server.delete("pods", f"{namespace}/{pod}")
+    assert [next(changes).work for _ in range(3)] == [pod] * 3
+    assert len(works) == 150
+    assert len(job.scrape_works()) == 147
+    assert discovery.get_object(config, "pod", namespace, pod) is None
+    assert discovery.status()["jobs"]["pods"]["scrape_works"] == 147
+
+
+def test_constructors_run_on_the_discovery_thread_and_may_use_it(discovery: DiscoveryThread, config: KubernetesSDConfig) -> None:
+    """Plain methods, stop and resync work there; what would wait for itself is refused; the engine goes on."""
+    threads: set[str] = set()
+    refused: list[RuntimeError] = []
+    started: list[Any] = []
+
+    def construct(labels: Labels) -> Labels:
+        threads.add(threading.current_thread().name)
+        if not started:
+            started.append(discovery.watch("second", config))
+            started[0].resync()
+            try:
+                started[0].synced()
+            except RuntimeError as error:
+                refused.append(error)
+        return labels
+
+    first = discovery.watch("first", config, construct)
+    first.synced(timeout=60)
+    started[0].synced(timeout=60)
+    assert threads == {"fastdisco"}
+    assert len(refused) == 1
+    assert started[0].scrape_works() == first.scrape_works()
+
+
+def test_a_job_that_stops_itself_in_its_constructor(discovery: DiscoveryThread, config: KubernetesSDConfig) -> None:
+    """Stopping on the loop's thread is begun, not waited for; whoever waits for the sync is told."""
+    jobs: list[Any] = []
+    ready = threading.Event()
+
+    def construct(labels: Labels) -> Labels:
+        ready.wait(60)
+        jobs[0].stop()
+        return labels
+
+    jobs.append(discovery.watch("short", config, construct))
+    ready.set()
+    with pytest.raises(NotSynced):
+        jobs[0].synced(timeout=60)
+    other = discovery.watch("other", config)
+    other.synced(timeout=60)
+    assert len(other.scrape_works()) > 0
+
+
+def test_changes_end_when_the_job_stops(discovery: DiscoveryThread, config: KubernetesSDConfig) -> None:
+    """A reader in another thread does not hang."""
+    job = discovery.watch("pods", config)
+    seen: list[str] = []
+    first = threading.Event()
+
+    def read() -> None:
+        for change in job.changes():
+            seen.append(change.kind)
+            first.set()
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    assert first.wait(60)
+    job.stop()
+    reader.join(60)
+    assert not reader.is_alive()
+    assert seen == ["snapshot"]
+
+
+def test_after_close_everything_is_refused(config: KubernetesSDConfig) -> None:
+    """No call can hang on a loop that is gone; labels stay readable on any thread."""
+    discovery = Discovery.run_in_thread()
+    job = discovery.watch("pods", config)
+    job.synced(timeout=60)
+    labels = job.scrape_works()[0]
+    discovery.close()
+    discovery.close()
+    with pytest.raises(RuntimeError):
+        job.scrape_works()
+    with pytest.raises(RuntimeError):
+        discovery.watch("more", config)
+    assert labels["__address__"]
+
+
+def test_a_mistake_in_the_options_is_raised_to_the_caller() -> None:
+    """And leaves no thread behind."""
+    before = threading.active_count()
+    with pytest.raises(ValueError, match="dialect"):
+        Discovery.run_in_thread(dialect="nonsense")
+    assert threading.active_count() == before
+
+
+def _pods(server: SyntheticProcess) -> Iterator[tuple[str, str]]:
+    import orjson
+
+    _, body = server.request("GET", "/api/v1/pods")
+    for item in orjson.loads(body)["items"]:
+        yield item["metadata"]["namespace"], item["metadata"]["name"]
