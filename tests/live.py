@@ -42,6 +42,16 @@ class Work:
         self.labels = labels
 
 
+def writing(calls: list[Labels]) -> Callable[[Labels], Work]:
+    """A constructor that writes down what it is called with."""
+
+    def make(labels: Labels) -> Work:
+        calls.append(labels)
+        return Work(labels)
+
+    return make
+
+
 class GatedServer(SyntheticServer):
     """A server whose answers can be held back, by verb and the beginning of their path, until the test lets them go."""
 
@@ -105,8 +115,9 @@ class Live:
         self.server.control.apply([{"put": plural, "object": item} for item in items])
 
     def delete(self, plural: str, *keys: str) -> None:
-        """Deletes objects: `namespace/name`, or `name`."""
-        self.server.control.apply([{"delete": plural, "key": key} for key in keys])
+        """Deletes those of these objects that exist: `namespace/name`, or `name`."""
+        there = self.server.store.tables[plural].entries
+        self.server.control.apply([{"delete": plural, "key": key} for key in keys if key in there])
 
     def objects(self, namespaces: Sequence[str] = ()) -> dict[str, list[Item]]:
         """The server's own lists, by plural; of some namespaces, if they are given."""
@@ -153,6 +164,11 @@ class Live:
         """The exposition: `name{label values}` without the common prefix, sorted label names."""
         return exposed(self.discovery)
 
+    async def watching(self, count: int) -> None:
+        """Until so many watches are open: from then on nothing is asked for any more."""
+        async with asyncio.timeout(10):
+            await eventually(lambda: len(self.server.watches) == count)
+
     async def handled(self, kind: str, namespace: str, name: str, *, there: bool = True) -> None:
         """Until the group has an object, or no longer; what came before it on the same watch has been handled too."""
         async with asyncio.timeout(10):
@@ -167,12 +183,13 @@ async def live(
     timings: Timings = QUICK,
     metrics_namespace: str = "fastdisco",
     registry: Any = None,
+    seconds: float = 60,
     **server: Any,
 ) -> AsyncIterator[Live]:
     cluster = Cluster.make(objects) if isinstance(objects, Sizes) else Cluster.of(objects or {})
-    async with asyncio.timeout(60), GatedServer(cluster, **server) as made:
-        async with Discovery(registry=registry, metrics_namespace=metrics_namespace, timings=timings, pace=pace) as discovery:
-            yield Live(made, discovery)
+    options: dict[str, Any] = {"registry": registry, "metrics_namespace": metrics_namespace, "timings": timings, "pace": pace}
+    async with asyncio.timeout(seconds), GatedServer(cluster, **server) as made, Discovery(**options) as discovery:
+        yield Live(made, discovery)
 
 
 async def reached(job: APIWatcher, true: Callable[[list[str]], bool]) -> list[Change]:
@@ -219,14 +236,13 @@ def pod(
 ) -> Item:
     return {
         "metadata": {"name": name, "namespace": namespace, "labels": labels},
-        "spec": {
-            "nodeName": node,
-            "containers": [
-                {"name": f"c{port}", "image": "app", "ports": [{"name": "http", "containerPort": port, "protocol": "TCP"}]} for port in ports
-            ],
-        },
+        "spec": {"nodeName": node, "containers": [_container(port) for port in ports]},
         "status": {"phase": "Running", "podIP": ip, "conditions": [{"type": "Ready", "status": str(ready)}]},
     }
+
+
+def _container(port: int) -> Item:
+    return {"name": f"c{port}", "image": "app", "ports": [{"name": "http", "containerPort": port, "protocol": "TCP"}]}
 
 
 def node(name: str = "n1", ip: str = "127.1.0.1", **labels: str) -> Item:
@@ -246,13 +262,17 @@ def namespace(name: str = "default", **labels: str) -> Item:
 def service(name: str = "web", *, namespace: str = "default", ports: Sequence[int] = (80,), **labels: str) -> Item:
     return {
         "metadata": {"name": name, "namespace": namespace, "labels": labels},
-        "spec": {"type": "ClusterIP", "clusterIP": "127.2.0.1", "ports": [{"name": "http", "port": port, "protocol": "TCP"} for port in ports]},
+        "spec": {"type": "ClusterIP", "clusterIP": "127.2.0.1", "ports": _ports(ports)},
     }
 
 
 def ingress(name: str = "web", *, namespace: str = "default", hosts: Sequence[str] = ("web.example.com",), **labels: str) -> Item:
     rules = [{"host": host, "http": {"paths": [{"path": "/"}]}} for host in hosts]
     return {"metadata": {"name": name, "namespace": namespace, "labels": labels}, "spec": {"rules": rules}}
+
+
+def _ports(ports: Sequence[int]) -> list[Item]:
+    return [{"name": "http", "port": port, "protocol": "TCP"} for port in ports]
 
 
 def _reference(namespace: str, pod: str) -> Item:
@@ -264,7 +284,7 @@ def endpoints(name: str, pods: Mapping[str, str], *, namespace: str = "default",
     entries = [{"ip": ip, "nodeName": "n1", "targetRef": _reference(namespace, pod)} for pod, ip in pods.items()]
     return {
         "metadata": {"name": name, "namespace": namespace, "labels": labels},
-        "subsets": [{"addresses": entries, "ports": [{"name": "http", "port": port, "protocol": "TCP"} for port in ports]}],
+        "subsets": [{"addresses": entries, "ports": _ports(ports)}],
     }
 
 
@@ -276,7 +296,7 @@ def endpointslice(name: str, of: str, pods: Mapping[str, str], *, namespace: str
         "endpoints": [
             {"addresses": [ip], "conditions": {"ready": True}, "targetRef": _reference(namespace, pod)} for pod, ip in pods.items()
         ],
-        "ports": [{"name": "http", "port": port, "protocol": "TCP"} for port in ports],
+        "ports": _ports(ports),
     }
 
 

@@ -13,16 +13,15 @@ from libc.string cimport memcmp, memcpy, memset
 
 import os
 
-from ._fields import KIND_NAMES
-
 from ._fields cimport (
     ABSENT, ADDRESS_SIZE, ADDRESS_TARGET_KIND, ADDRESS_TARGET_NAME, ADDRESS_TARGET_NAMESPACE, EMPTY, ENDPOINT_SIZE, ENDPOINTS,
-    ENDPOINTS_SUBSETS, ENDPOINTSLICE, FALSE, FIRST, FIXED_SYMBOLS, FLAG, INGRESS, ITEMS, KINDS, LITERAL, META_LABELS, META_NAME,
+    ENDPOINTS_SUBSETS, ENDPOINTSLICE, FIRST, FIXED_SYMBOLS, FLAG, INGRESS, ITEMS, KINDS, LITERAL, META_LABELS, META_NAME,
     META_NAMESPACE, NAMESPACE, NO_WORD, NODE, NUMBER, OBJECT, PAIR_KEY, PAIR_SIZE, PAIR_VALUE, PAIRS, POD, POD_NODE_NAME, SERVICE,
-    SLICE_ENDPOINTS, SUBSET_ADDRESSES, SUBSET_NOT_READY, SUBSET_SIZE, TEXT, TEXTS, TRUE, VERSION, Field, Schema, kind_number, schema_of,
+    SLICE_ENDPOINTS, SUBSET_ADDRESSES, SUBSET_NOT_READY, SUBSET_SIZE, TEXT, TEXTS, TRUE, VERSION, Field, Schema,
+    kind_name, kind_number, schema_of,
 )
 from ._index cimport (
-    hash_bytes, index_add, index_free, index_next, index_probe, index_probe_t, index_remove, index_t,
+    hash_bytes, index_add, index_free, index_next, index_probe, index_probe_t, index_remove,
 )
 
 cdef enum:
@@ -173,6 +172,8 @@ cdef class Symbols:
 
     cdef uint32_t intern_str(self, str text) except 0:
         cdef bytes encoded = text.encode("utf-8", "replace")
+        if not text.isprintable():
+            self.controls = True
         return self.intern(<const char*> encoded, len(encoded))
 
     cdef str string(self, uint32_t id):
@@ -316,9 +317,11 @@ cdef class Store:
         taken = []
         for i in range(self.missing_count):
             slot = self.slot(self.missing[i])
+            if not slot.missing:
+                continue        # told already, or another name has the slot now
             slot.missing = 0
             if slot.used and slot.record == NULL:
-                taken.append((KIND_NAMES[slot.kind], self.symbols.string(slot.namespace), self.symbols.string(slot.name)))
+                taken.append((kind_name(slot.kind), self.symbols.string(slot.namespace), self.symbols.string(slot.name)))
         self.missing_count = 0
         return taken
 
@@ -588,7 +591,8 @@ cdef class Store:
         return 0
 
     cdef int refer(self, uint32_t referrer, int kind, uint32_t namespace, uint32_t name, uint32_t part) except -1:
-        cdef uint32_t referee = self.find_or_make(kind, namespace, name)
+        # an empty namespace is none, as records have it
+        cdef uint32_t referee = self.find_or_make(kind, namespace if namespace > EMPTY else ABSENT, name)
         cdef uint32_t id = self.slot(referee).ins
         cdef Edge** chunks
         cdef Edge* edge

@@ -123,4 +123,5 @@ cdef struct Schema:      # one JSON object as it is read
 
 cdef Schema* schema_of(int kind) noexcept nogil
 cdef Schema* schema_of_metadata() noexcept nogil
+cdef str kind_name(int kind)
 cpdef int kind_number(str kind) except -1

@@ -18,8 +18,12 @@ cdef Schema* schema_of(int kind) noexcept nogil:
 
 
 cdef Schema* schema_of_metadata() noexcept nogil:
-    """An object of which only `metadata` is read: for deleted objects, bookmarks and errors."""
+    """An object of which only name, namespace and version are read: for deleted objects, bookmarks and objects that are not valid."""
     return metadata_root
+
+
+cdef str kind_name(int kind):
+    return KIND_NAMES[kind]
 
 
 cpdef int kind_number(str kind) except -1:
@@ -239,7 +243,11 @@ cdef int all_fields() except -1:
     endpointslice_fields()
     ingress_fields()
     metadata(&roots[NAMESPACE])
-    metadata_root = &roots[NAMESPACE]
+    metadata_root = schema(META_SIZE)
+    cdef Schema* made = inside(metadata_root, "metadata")
+    add(made, "name", TEXT, META_NAME)
+    add(made, "namespace", TEXT, META_NAMESPACE)
+    add(made, "resourceVersion", VERSION)
     return 0
 
 

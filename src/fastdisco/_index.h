@@ -88,7 +88,8 @@ static inline int index_add(index_t *x, uint32_t hash, uint32_t id) {
     if (!x->now.entries || (x->now.used + 1) * 4 > (x->now.mask + 1) * 3) {
         size_t size = 64;
         index_move(x, (size_t)-1);
-        while (size < x->count * 2) size *= 2;
+        /* a quarter of the old size at least: it must not be full again before all of the old has been moved */
+        while (size < x->count * 2 || size * 4 < x->now.mask) size *= 2;
         uint64_t *entries = calloc(size, sizeof *entries);
         if (!entries) return 0;
         x->old = x->now;

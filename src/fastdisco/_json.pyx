@@ -16,7 +16,7 @@ import orjson
 from .errors import DecodeError
 
 from ._core cimport Record, Store, Symbols
-from ._fields cimport ABSENT, EMPTY, META_NAME, META_NAMESPACE, TEXT, Schema, kind_number, schema_of, schema_of_metadata
+from ._fields cimport ABSENT, EMPTY, META_NAME, META_NAMESPACE, Schema, kind_number, schema_of, schema_of_metadata
 from ._parse cimport Parser
 from ._scan cimport scan_reserve, scan_start
 
@@ -26,7 +26,7 @@ cdef enum:
 # Where the next byte stands. A list body is read byte by byte outside its items; a watch by lines.
 cdef enum Place:
     IDLE
-    BEFORE_BODY, BEFORE_KEY, AFTER_KEY, BEFORE_VALUE, AFTER_VALUE, BEFORE_ITEM, AFTER_ITEM, AFTER_BODY
+    BEFORE_BODY, FIRST_KEY, BEFORE_KEY, AFTER_KEY, BEFORE_VALUE, AFTER_VALUE, FIRST_ITEM, BEFORE_ITEM, AFTER_ITEM, AFTER_BODY
     IN_KEY, IN_STRING, IN_SCALAR, IN_VALUE, IN_ITEM
     IN_LINE
 
@@ -64,7 +64,8 @@ cdef class Decoder:
     cdef bytes metadata         # of the list body
     cdef uint32_t mark          # of this list; records that carry it have been seen by it
     cdef bint direct            # this list goes into the store as it comes
-    cdef bint tried             # an earlier list failed after it had put objects into the store
+    cdef bint used              # something has been put into the store, or tried to
+    cdef bint sweeps            # this list has to look for what is gone
     cdef bint keep_all          # an object of this list could not be named, so nothing is known to be gone
     cdef Record** staged
     cdef size_t staged_count, staged_capacity, staged_done
@@ -106,6 +107,8 @@ cdef class Decoder:
         self.drop_staged()
         self.mark += 1
         self.direct = not self.listed
+        self.sweeps = self.used
+        self.used = True
         self.keep_all = False
         self.swept = 1
         self.added = self.updated = self.removed = 0
@@ -120,6 +123,7 @@ cdef class Decoder:
         """A new watch stream."""
         self.lines = 0
         self.rewound = False
+        self.used = True
         self.begin(IN_LINE)
 
     cdef void begin(self, Place place):
@@ -144,6 +148,11 @@ cdef class Decoder:
             else:
                 done = self.feed_body(<const uint8_t*> view.buf, <size_t> view.len)
             self.base += <size_t> view.len
+        except BaseException:
+            # what would come next cannot be told apart
+            self.place = IDLE
+            self.carried = 0
+            raise
         finally:
             PyBuffer_Release(&view)
         return done
@@ -159,13 +168,13 @@ cdef class Decoder:
                 found = orjson.loads(self.metadata)
             except orjson.JSONDecodeError as error:
                 raise DecodeError(f"the list's metadata is not valid: {error}", self.base) from None
-        version = found.get("resourceVersion") or ""
-        token = found.get("continue") or ""
-        if not isinstance(version, str) or not isinstance(token, str):
+        version = found.get("resourceVersion")
+        token = found.get("continue")
+        if not isinstance(version, str | None) or not isinstance(token, str | None):
             raise DecodeError("the list's resourceVersion or continue is no string", self.base)
         if version:
             self.resource_version = version
-        return version, token
+        return version or "", token or ""
 
     def apply_list(self, Py_ssize_t budget=2000) -> bool:
         """After the last page: brings about `budget` changes of the list into the store; True: call again."""
@@ -179,8 +188,7 @@ cdef class Decoder:
             budget -= 1
         if self.staged_done < self.staged_count:
             return True
-        # a first list has nothing to remove, unless an earlier attempt has left something
-        if not self.keep_all and (not self.direct or self.tried):
+        if self.sweeps and not self.keep_all:
             end = self.store.slot_top
             for slot in range(self.swept, end):
                 self.swept = slot + 1
@@ -198,15 +206,14 @@ cdef class Decoder:
 
     def abort_list(self) -> None:
         """Gives up the list in progress: what the side buffer holds is forgotten."""
-        self.tried = self.tried or self.direct
         self.drop_staged()
         self.place = IDLE
 
     def end_watch(self) -> int:
         """The stream has ended: a last line that is whole is decoded, half a line forgotten. Lines of this watch."""
-        if self.carried:
-            self.line(self.carry, self.carried, 0, True)
-            self.carried = 0
+        if self.place == IN_LINE and self.carried:
+            self.line(self.carry, self.carried, self.base - self.carried, True)
+        self.carried = 0
         self.place = IDLE
         return self.lines
 
@@ -224,14 +231,24 @@ cdef class Decoder:
 
     def load(self, bytes body not None) -> None:
         """An object from a direct GET, unless its watch has delivered it meanwhile; DecodeError if it is not valid."""
-        cdef const uint8_t* at = body
-        cdef size_t end = self.lex(at, len(body))
         cdef Parser parser = self.parser
-        if not end or not parser.read(at, 0, end, self.schema) or not self.has_name():
-            raise DecodeError((parser.why or b"an object without end").decode(), parser.at)
+        self.used = True
+        self.read_whole(body)
         cdef uint32_t slot = self.store.find(self.number, parser.stack.at[META_NAMESPACE], parser.stack.at[META_NAME])
         if slot == 0 or self.store.slot(slot).record == NULL:
             self.put(self.store.make_record(self.number, self.watcher, self.mark, parser.stack.at, parser.stack.count))
+
+    cdef int read_whole(self, bytes body) except -1:
+        """The one object that a body is, read; DecodeError if it is not valid."""
+        cdef Parser parser = self.parser
+        cdef size_t end = self.lex(body, len(body))
+        if not end:
+            raise DecodeError("an object without end", len(body))
+        if body[end:].strip(b" \t\r\n"):
+            raise DecodeError("bytes after the object", end)
+        if not parser.read(body, 0, end, self.schema) or not self.has_name():
+            raise DecodeError((parser.why or b"metadata.name is missing").decode(), parser.at)
+        return 0
 
     # ---- list bodies ----
 
@@ -260,18 +277,19 @@ cdef class Decoder:
                 continue
             if self.place == IN_SCALAR:
                 if byte in b",}] \t\r\n":
-                    self.place = AFTER_VALUE
+                    self.end_scalar(i)
                 else:
+                    self.keep(&byte, 1)
                     i += 1
                     continue
             if byte in b" \t\r\n":
                 i += 1
                 continue
-            if (self.place == BEFORE_VALUE or self.place == BEFORE_ITEM) and byte in b"{[":
-                if self.place == BEFORE_VALUE and byte == b"[" and self.key == b"items":
-                    self.place = BEFORE_ITEM
-                    i += 1
-                    continue
+            if self.place == BEFORE_VALUE and byte == b"[" and self.key == b"items":
+                self.place = FIRST_ITEM
+                i += 1
+                continue
+            if byte in b"{[" and (self.place == FIRST_ITEM or self.place == BEFORE_ITEM or self.is_skipped(byte)):
                 self.place = IN_VALUE if self.place == BEFORE_VALUE else IN_ITEM
                 taken = self.start(chunk, i, length)
                 done += self.place == AFTER_ITEM
@@ -284,33 +302,47 @@ cdef class Decoder:
     cdef int step(self, uint8_t byte, size_t i) except -1:
         """One byte between the values of a list body."""
         if self.place == BEFORE_BODY and byte == b"{":
-            self.place = BEFORE_KEY
-        elif self.place == BEFORE_KEY and byte == b'"':
+            self.place = FIRST_KEY
+        elif (self.place == FIRST_KEY or self.place == BEFORE_KEY) and byte == b'"':
             self.place = IN_KEY
             self.carried = 0
-        elif self.place == BEFORE_KEY and byte == b"}":
+        elif self.place == FIRST_KEY and byte == b"}":
             self.place = AFTER_BODY
         elif self.place == AFTER_KEY and byte == b":":
             self.place = BEFORE_VALUE
+        elif self.place == BEFORE_VALUE and not self.is_skipped(byte) and byte != b"n":
+            raise DecodeError(f"the list's {self.key.decode()} has a wrong type", self.base + i)
         elif self.place == BEFORE_VALUE and byte == b'"':
             self.place = IN_STRING
             self.carried = 0
-        elif self.place == BEFORE_VALUE and byte in b"-0123456789tfn" and not (self.key in (b"items", b"metadata") and byte != b"n"):
+        elif self.place == BEFORE_VALUE and byte in b"-0123456789tfn":
             self.place = IN_SCALAR
+            self.carried = 0
+            self.keep(&byte, 1)
         elif self.place == AFTER_VALUE and byte == b",":
             self.place = BEFORE_KEY
         elif self.place == AFTER_VALUE and byte == b"}":
             self.place = AFTER_BODY
         elif self.place == AFTER_ITEM and byte == b",":
             self.place = BEFORE_ITEM
-        elif (self.place == AFTER_ITEM or self.place == BEFORE_ITEM) and byte == b"]":
+        elif (self.place == AFTER_ITEM or self.place == FIRST_ITEM) and byte == b"]":
             self.place = AFTER_VALUE
-        elif self.place == BEFORE_ITEM:
+        elif self.place == FIRST_ITEM or self.place == BEFORE_ITEM:
             raise DecodeError("expected an object in items", self.base + i)
         elif self.place == AFTER_BODY:
             raise DecodeError("bytes after the list", self.base + i)
         else:
             raise DecodeError("the list is not valid JSON", self.base + i)
+        return 0
+
+    cdef bint is_skipped(self, uint8_t byte) noexcept:
+        """Whether a value that begins so may follow the key: of `items` and `metadata` the type matters."""
+        return self.place == BEFORE_VALUE and self.key != b"items" and (self.key != b"metadata" or byte == b"{")
+
+    cdef int end_scalar(self, size_t i) except -1:
+        if (self.key == b"items" or self.key == b"metadata") and not is_word(self.carry, self.carried, b"null", 4):
+            raise DecodeError(f"the list's {self.key.decode()} has a wrong type", self.base + i)
+        self.place = AFTER_VALUE
         return 0
 
     cdef int end_string(self) except -1:
@@ -324,6 +356,9 @@ cdef class Decoder:
                 self.key = orjson.loads(b'"' + self.key + b'"').encode()
             except orjson.JSONDecodeError:
                 raise DecodeError("a key of the list is not valid", self.base) from None
+        if self.key == b"metadata":
+            # the last of equal keys replaces the earlier one
+            self.metadata = b""
         return 0
 
     cdef size_t start(self, const uint8_t* chunk, size_t i, size_t length) except 0:
@@ -372,7 +407,7 @@ cdef class Decoder:
 
     cdef int keep(self, const uint8_t* at, size_t length) except -1:
         cdef uint8_t* grown
-        if self.carried + length > self.limit + FIRST_COPY * 2 and self.place != IN_ITEM and self.place != IN_VALUE:
+        if self.carried + length > self.limit and self.place != IN_ITEM and self.place != IN_VALUE:
             raise DecodeError(f"a line or string above {self.limit} bytes", self.base)
         if self.carried + length > self.capacity:
             self.capacity = (self.carried + length) * 2
@@ -525,6 +560,7 @@ cdef class Decoder:
         cdef size_t object_at = 0
         cdef size_t object_end = 0
         cdef int found
+        cdef int escaped = 0
         cdef uint8_t byte
         parser.begin(at, 1, length)
         while parser.why == NULL:
@@ -550,11 +586,14 @@ cdef class Decoder:
                 parser.fail(b"expected , or }", parser.at - 1)
         if parser.why == NULL and (object_end == 0 or at[object_at] != b"{" or at[type_at] != b'"'):
             parser.fail(b"an event without type or object", 0)
+        if parser.why == NULL and memchr(at + type_at, b"\\", type_end - type_at) != NULL:
+            parser.unescaped_count = 0
+            escaped = parser.unescape(type_at + 1)
         if parser.why != NULL:
             self.errors.append((None, DecodeError(parser.why.decode(), offset + parser.at)))
             return 0
-        kind = at + type_at + 1
-        cdef size_t size = type_end - type_at - 2
+        cdef const uint8_t* kind = <const uint8_t*> parser.unescaped if escaped else at + type_at + 1
+        cdef size_t size = parser.unescaped_count if escaped else type_end - type_at - 2
         if is_word(kind, size, b"ADDED", 5) or is_word(kind, size, b"MODIFIED", 8):
             self.upsert(at, object_at, object_end, offset)
         elif is_word(kind, size, b"DELETED", 7):
@@ -582,6 +621,7 @@ cdef class Decoder:
         elif self.store.is_same(slot, parser.stack.at, parser.stack.count):
             # a field that labels do not use has changed
             self.store.slot(slot).record.watcher = <unsigned short> self.watcher
+            self.store.slot(slot).record.mark = self.mark
             return 0
         else:
             self.store.updated_of[self.number] += 1
@@ -610,10 +650,12 @@ cdef class Decoder:
     cdef int advance(self, bint bookmark) except -1:
         """Moves the newest version on by that of the object just read; never back, where both are numbers."""
         cdef Parser parser = self.parser
+        cdef const char* at
         cdef int order
         if parser.version_length == 0:
             return 0
-        version = PyBytes_FromStringAndSize(parser.version, parser.version_length).decode("ascii", "replace")
+        at = parser.version if parser.version != NULL else parser.unescaped + parser.version_offset
+        version = PyBytes_FromStringAndSize(at, parser.version_length).decode("utf-8", "replace")
         if version != self.resource_version:
             order = compare_versions(version, self.resource_version)
             if order >= 0:
@@ -630,7 +672,7 @@ cdef bint is_word(const uint8_t* at, size_t length, const char* word, size_t siz
 
 cdef int compare_versions(str first, str second) except -2:
     """Order of two resource versions; 1 where one is no number, since then the newer one is the one that came last."""
-    if not (first.isdigit() and second.isdigit()):
+    if not (first.isascii() and first.isdigit() and second.isascii() and second.isdigit()):
         return 1
     if len(first) != len(second):
         return -1 if len(first) < len(second) else 1
@@ -640,7 +682,5 @@ cdef int compare_versions(str first, str second) except -2:
 def decode_object(str kind not None, bytes body not None) -> dict:
     """One object from a GET, as `Store.get` gives it; DecodeError if it is not valid."""
     cdef Decoder decoder = Decoder(Store(Symbols()), kind)
-    cdef size_t end = decoder.lex(body, len(body))
-    if not end or not decoder.parser.read(body, 0, end, decoder.schema) or not decoder.has_name():
-        raise DecodeError((decoder.parser.why or b"an object without end").decode(), decoder.parser.at)
+    decoder.read_whole(body)
     return decoder.store.mapping(decoder.schema, decoder.parser.stack.at, decoder.parser.stack.at)

@@ -6,7 +6,7 @@ import cython
 from collections.abc import ItemsView, KeysView, Mapping, ValuesView
 
 from libc.stdint cimport uint32_t, uint64_t
-from libc.stdlib cimport free, malloc, qsort, realloc
+from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcmp, memcpy
 
 from ._core cimport Symbol, Symbols
@@ -68,7 +68,6 @@ cdef class Shapes:
         """Sorts the names; of equal names the last one written gives the value."""
         cdef uint32_t i, j, place
         cdef uint32_t kept = 0
-        cdef Layout** grown
         if self.layout_top + 1 >= MOST_LAYOUTS:
             self.forget_layouts()
         if self.layouts == NULL:
@@ -191,9 +190,18 @@ cdef class Shapes:
         index_free(&self.layout_index)
 
 
+cdef bint making = False     # Labels can only be made here: without a shape they could not be read
+
+
 cdef Labels new_labels(Shapes shapes, LabelShape* shape, const uint32_t* values):
-    cdef Labels made = Labels.__new__(Labels)
+    global making
+    cdef Labels made
     cdef uint32_t i
+    making = True
+    try:
+        made = Labels.__new__(Labels)
+    finally:
+        making = False
     made.ids = <uint32_t*> malloc(shape.count * sizeof(uint32_t) + 1)
     if made.ids == NULL:
         raise MemoryError
@@ -208,14 +216,16 @@ cdef Labels new_labels(Shapes shapes, LabelShape* shape, const uint32_t* values)
 
 @cython.final
 @cython.no_gc
+@cython.collection_type("mapping")     # for match statements, which a registered type alone does not reach
 cdef class Labels:
     """The labels of one target: a read-only mapping of names to values, in the order of the names.
 
     It owns what it shows, so it may be kept and read on any thread, also after its object and its job are gone.
     """
 
-    def __init__(self):
-        raise TypeError("Labels are made by a Discovery")
+    def __cinit__(self):
+        if not making:
+            raise TypeError("Labels are made by a Discovery")
 
     def __dealloc__(self):
         cdef uint32_t i

@@ -29,8 +29,9 @@ cdef class Parser:
     cdef const uint8_t* item
     cdef size_t at, end             # the next byte, and where the item ends
     cdef const char* why            # the error, if there is one, found at `at`
-    cdef const char* version        # the object's resource version: bytes of the item, quotes left out; NULL: none
-    cdef uint32_t version_length
+    cdef const char* version        # the object's resource version: bytes of the item, quotes left out; NULL: in `unescaped`
+    cdef uint32_t version_length    # 0: none
+    cdef uint32_t version_offset    # in `unescaped`
 
     cdef int read(self, const uint8_t* item, size_t at, size_t end, Schema* schema) except -1
     cdef void begin(self, const uint8_t* item, size_t at, size_t end) noexcept

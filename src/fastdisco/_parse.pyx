@@ -12,7 +12,7 @@ from libc.string cimport memcmp, memcpy, memmove, memset
 
 from ._core cimport Symbols
 from ._fields cimport (
-    ABSENT, EMPTY, FALSE, FIRST, FLAG, ITEMS, LITERAL, NO_WORD, NUMBER, OBJECT, PAIRS, PENDING, TEXT, TEXTS, TRUE, VERSION, Field, Schema,
+    ABSENT, EMPTY, FALSE, FIRST, FLAG, LITERAL, NO_WORD, NUMBER, OBJECT, PAIRS, PENDING, TEXT, TEXTS, TRUE, VERSION, Field, Schema,
 )
 from ._index cimport hash_bytes, index_prefetch
 from ._scan cimport scan_free, scan_kernel, scan_mark
@@ -303,9 +303,16 @@ cdef class Parser:
         start = self.at + 1
         stop = scan_mark(&self.scan, start, self.end)
         if stop >= self.end or self.item[stop] != b'"':
-            return self.fail("expected a plain string", start)
+            self.version = NULL
+            self.version_offset = self.unescaped_count
+            if not self.unescape(start):
+                return 0
+            self.version_length = self.unescaped_count - self.version_offset
+            return 1
         self.version = <const char*> self.item + start
         self.version_length = <uint32_t> (stop - start)
+        if has_control(self.version, self.version_length):
+            return self.fail("a control character in a string", start)
         self.at = stop + 1
         return 1
 
@@ -596,6 +603,9 @@ cdef class Parser:
         if field.action == OBJECT:
             for i in range(field.inner.count):
                 self.clear(&field.inner.fields[i], struct_at)
+        if field.action == VERSION:
+            self.version = NULL
+            self.version_length = 0
         if field.action == FIRST:
             for i in range(field.inner.copied):
                 self.stack.at[struct_at + field.word + i] = ABSENT

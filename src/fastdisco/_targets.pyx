@@ -7,16 +7,14 @@ Which label is made from what, and why, is in docs/labels.md.
 import cython
 
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport free, malloc, realloc
+from libc.stdlib cimport free, realloc
 from libc.string cimport memchr, memcmp, memcpy
 
-from ._fields import KIND_NAMES
-
-from ._core cimport ALL_PARTS, ATTACH_NAMESPACE, ATTACH_NODE, PROFILES, Record, Slot, Store, Symbol
+from ._core cimport ALL_PARTS, ATTACH_NAMESPACE, ATTACH_NODE, PROFILES, Record, Store, Symbol
 from ._fields cimport *
 from ._labels cimport Layout, new_labels, shapes_of
 
-NAMES = (
+cdef list NAMES = (
     "__address__ instance M_namespace M_node_name M_node_provider_id "
     "M_pod_name M_pod_ip M_pod_ready M_pod_phase M_pod_node_name M_pod_host_ip M_pod_uid M_pod_controller_kind M_pod_controller_name "
     "M_pod_container_name M_pod_container_image M_pod_container_init M_pod_container_id "
@@ -33,10 +31,10 @@ NAMES = (
     "M_ingress_name M_ingress_scheme M_ingress_host M_ingress_path M_ingress_class_name"
 ).split()
 
-WORDS = ("Pod", "Always", "Succeeded", "Failed", "unknown", "0", "ExternalName", "http", "https", "/")
+cdef tuple WORDS = ("Pod", "Always", "Succeeded", "Failed", "unknown", "0", "ExternalName", "http", "https", "/")
 
 # a type whose first address is empty falls through to the next one
-ADDRESS_TYPES = ("InternalIP", "InternalDNS", "ExternalIP", "ExternalDNS", "LegacyHostIP", "Hostname")
+cdef tuple ADDRESS_TYPES = ("InternalIP", "InternalDNS", "ExternalIP", "ExternalDNS", "LegacyHostIP", "Hostname")
 
 cdef enum:
     PART_BITS = 24
@@ -76,7 +74,7 @@ cdef class Batch:
 
     cdef int shut(self) except -1:
         cdef size_t i
-        if self.closed:
+        if self.closed or self.store is None:
             return 0
         self.closed = True
         self.store.symbols.pins -= 1
@@ -214,8 +212,8 @@ cdef class Renderer:
         for i in range(6):
             self.address_types[i] = self.fixed(ADDRESS_TYPES[i])
         self.families = [
-            f"__meta_kubernetes_{kind}_{family}_".encode()
-            for kind in KIND_NAMES for family in ("label", "labelpresent", "annotation", "annotationpresent")
+            f"__meta_kubernetes_{kind_name(i)}_{family}_".encode()
+            for i in range(KINDS) for family in ("label", "labelpresent", "annotation", "annotationpresent")
         ]
         self.families += [
             b"__meta_kubernetes_node_address_",
@@ -225,12 +223,13 @@ cdef class Renderer:
 
     def __dealloc__(self):
         cdef int i
-        for i in range(LABEL_NAMES):
-            self.symbols.drop(self.names[i])
-        for i in range(KNOWN_WORDS):
-            self.symbols.drop(self.known[i])
-        for i in range(6):
-            self.symbols.drop(self.address_types[i])
+        if self.symbols is not None:
+            for i in range(LABEL_NAMES):
+                self.symbols.drop(self.names[i])
+            for i in range(KNOWN_WORDS):
+                self.symbols.drop(self.known[i])
+            for i in range(6):
+                self.symbols.drop(self.address_types[i])
         free(self.written)
         free(self.given)
         free(self.addresses)
@@ -529,7 +528,7 @@ cdef class Renderer:
             pair = addresses + 1 + i * PAIR_SIZE
             for j in range(i):
                 other = addresses + 1 + j * PAIR_SIZE
-                if other[PAIR_KEY] == pair[PAIR_KEY]:
+                if (other[PAIR_KEY] or EMPTY) == (pair[PAIR_KEY] or EMPTY):
                     break
             else:
                 self.put_name(self.derived(F_NODE_ADDRESS, pair[PAIR_KEY] or EMPTY), pair[PAIR_VALUE])
@@ -589,7 +588,7 @@ cdef class Renderer:
             statuses &= ~LITERAL
             for i in range(words[statuses] & ~LITERAL):
                 status = words + statuses + 1 + i * STATUS_SIZE
-                if status[STATUS_NAME] == name:
+                if (status[STATUS_NAME] or EMPTY) == (name or EMPTY):
                     return status
         return NULL
 
@@ -686,7 +685,6 @@ cdef class Renderer:
 
     cdef int ingress(self, const uint32_t* words) except -1:
         cdef uint32_t i, j, count, rule_count, host, path
-        cdef uint32_t ident = 0
         cdef const uint32_t* rules
         cdef const uint32_t* rule
         cdef const uint32_t* paths
@@ -834,7 +832,7 @@ cdef class Renderer:
             for i in range(part + 1, self.address_count):
                 words = self.addresses[i].words
                 if words[ADDRESS_TARGET_NAME] == wanted[ADDRESS_TARGET_NAME] \
-                        and words[ADDRESS_TARGET_NAMESPACE] == wanted[ADDRESS_TARGET_NAMESPACE] \
+                        and (words[ADDRESS_TARGET_NAMESPACE] or EMPTY) == (wanted[ADDRESS_TARGET_NAMESPACE] or EMPTY) \
                         and words[ADDRESS_TARGET_KIND] == wanted[ADDRESS_TARGET_KIND]:
                     self.addresses[self.last_of[part]].following = i
                     self.last_of[part] = i
@@ -852,9 +850,10 @@ cdef class Renderer:
     cdef uint32_t part_of(self, uint32_t slot, uint32_t at) noexcept:
         """The first address of the object that names the same pod; the address itself if it names none."""
         cdef const uint32_t* address = self.addresses[at].words
-        cdef uint32_t pod, edge
+        cdef uint32_t namespace, pod, edge
         if self.names_pod(address):
-            pod = self.store.find(POD, address[ADDRESS_TARGET_NAMESPACE], address[ADDRESS_TARGET_NAME])
+            namespace = address[ADDRESS_TARGET_NAMESPACE]
+            pod = self.store.find(POD, namespace if namespace > EMPTY else ABSENT, address[ADDRESS_TARGET_NAME])
             edge = self.store.slot(pod).ins if pod else 0
             while edge:
                 if self.store.edge(edge).referrer == slot:

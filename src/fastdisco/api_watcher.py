@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from .changes import Change, Reader
 from .errors import NotSynced
@@ -37,7 +38,7 @@ class APIWatcher:
         self._on_stop = on_stop
         self._synced = asyncio.Event()
         self._stopped = False
-        self._readers: list[Reader] = []
+        self._readers: WeakSet[Reader] = WeakSet()  # a loop that is left by `break` closes none: it must not be told for ever
         self._works: tuple[Any, ...] | None = None
         self._failures = 0
         self._subscribers: list[tuple[GroupWatcher, Subscriber]] = []
@@ -83,10 +84,10 @@ class APIWatcher:
         if self._stopped:
             reader.end()
         else:
-            self._readers.append(reader)
+            self._readers.add(reader)
         return reader
 
-    def reconfigure(self, *, constructor: Callable[[Labels], Any] | None | object = _GIVEN) -> None:
+    def reconfigure(self, *, constructor: Callable[[Labels], Any] | object | None = _GIVEN) -> None:
         """From now on `constructor` makes new works; targets whose labels stay keep theirs. No request is sent."""
         if constructor is not _GIVEN:
             self.constructor = constructor  # type: ignore[assignment]
@@ -110,7 +111,8 @@ class APIWatcher:
         self._works = None
         self._on_stop(self)
         logger.info("stopped job %s", self.name)
-        for _, subscriber in self._subscribers:
+        subscribers, self._subscribers = self._subscribers, []  # whoever keeps the job must not keep the objects of its groups
+        for _, subscriber in subscribers:
             for _ in subscriber.release():
                 await asyncio.sleep(0)
 
@@ -135,14 +137,15 @@ class APIWatcher:
     def updated(self, old: Any, new: Any) -> None:
         self._tell("updated", new, old)
 
-    def constructor_failed(self) -> None:
+    def constructor_failed(self, error: BaseException) -> None:
         self._failures += 1
         if self._failures == 1:
-            logger.exception("the constructor of job %s failed; later failures are only counted", self.name)
+            logger.error("the constructor of job %s failed; later failures are only counted", self.name, exc_info=error)
 
     def caught_up(self) -> None:
-        """A subscriber has rendered all that its store holds; the job is synced once all have, each after a list of its own role."""
-        if not self._synced.is_set() and all(one.working and group.listed(one.role) for group, one in self._subscribers):
+        """A subscriber has rendered all that its store holds; the job is synced once all have, and some own role has listed."""
+        working = all(one.working for _, one in self._subscribers)
+        if not self._synced.is_set() and working and any(group.listed(one.role) for group, one in self._subscribers):
             self.version += 1
             self._works = None
             self._synced.set()
@@ -162,5 +165,4 @@ class APIWatcher:
         return Change("snapshot", self.version, works=self.scrape_works()) if self.is_synced else None
 
     def _forget_reader(self, reader: Reader) -> None:
-        if reader in self._readers:
-            self._readers.remove(reader)
+        self._readers.discard(reader)

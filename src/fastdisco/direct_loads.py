@@ -19,6 +19,7 @@ Wanted = tuple[str, str, str]
 
 _AT_ONCE = 8
 _MISS_AGE = 60.0  # seconds that a missing object is not asked for again; its ADDED event brings it sooner
+_MOST = 1000  # objects asked for within that time: loads fill gaps that a watch is about to fill, and must not become a list
 
 logger = logging.getLogger("fastdisco")
 
@@ -29,32 +30,36 @@ class DirectLoads:
     def __init__(
         self,
         fetch: Callable[[Wanted], Awaitable[bytes]],
+        is_here: Callable[[Wanted], bool],
         deliver: Callable[[Wanted, bytes], None],
         metrics: Metrics,
         *,
         at_once: int = _AT_ONCE,
         miss_age: float = _MISS_AGE,
+        most: int = _MOST,
         clock: Callable[[], float] = monotonic,
     ) -> None:
         self._fetch = fetch
+        self._is_here = is_here
         self._deliver = deliver
         self._metrics = metrics
         self._at_once = at_once
         self._miss_age = miss_age
+        self._most = most
         self._clock = clock
         self._waiting: deque[Wanted] = deque()
         self._under_way: dict[Wanted, asyncio.Task[None]] = {}
-        self._known: dict[Wanted, float] = {}  # when it may be asked for again; insertion order is order of time
+        self._known: dict[Wanted, float] = {}  # when each may be asked for again, in the order of time
 
     def want(self, wanted: Wanted) -> None:
-        """An object is missing; nothing happens if it is being loaded, or was asked for lately."""
+        """An object is missing; nothing happens if it is being loaded, or was asked for lately, or if too many are missing."""
         now = self._clock()
         while self._known:
             oldest = next(iter(self._known))
             if self._known[oldest] > now:
                 break
             del self._known[oldest]
-        if wanted not in self._known:
+        if wanted not in self._known and len(self._known) < self._most:
             self._known[wanted] = now + self._miss_age
             self._waiting.append(wanted)
             self._go_on()
@@ -71,6 +76,8 @@ class DirectLoads:
     def _go_on(self) -> None:
         while self._waiting and len(self._under_way) < self._at_once:
             wanted = self._waiting.popleft()
+            if self._is_here(wanted):  # its watch was faster
+                continue
             self._under_way[wanted] = asyncio.get_running_loop().create_task(self._load(wanted))
 
     async def _load(self, wanted: Wanted) -> None:

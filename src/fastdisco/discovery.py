@@ -127,11 +127,10 @@ class Discovery:
     async def _load(self, connection: Connection, kind: str, namespace: str, name: str) -> dict[str, Any] | None:
         totals = self.metrics.role(kind)
         client = self._client(connection)
-        paths = RESOURCES[kind].paths(namespace)
         totals.direct_loads += 1
-        for path in paths:
+        for path in RESOURCES[kind].object_paths(namespace, name):
             try:
-                return decode_object(kind, await client.get(f"{path}/{name}", total_timeout=self._timings.read_timeout))
+                return decode_object(kind, await client.get(path, total_timeout=self._timings.read_timeout))
             except ApiError as error:
                 if error.code != 404:
                     totals.direct_load_errors += 1
@@ -154,6 +153,8 @@ class Discovery:
         }
 
     def _client(self, connection: Connection) -> ApiClient:
+        if self._closed:
+            raise RuntimeError("the discovery is closed")
         if connection not in self._clients:
             self._clients[connection] = ApiClient(connection, metrics=self.metrics)
         return self._clients[connection]

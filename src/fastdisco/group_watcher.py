@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
+
+import orjson
 
 from ._core import Store, Symbols
 from ._json import Decoder
@@ -15,6 +17,8 @@ from ._targets import Renderer
 from .api import ApiClient
 from .auth import Connection
 from .direct_loads import DirectLoads, Wanted
+from .errors import ApiError, DecodeError
+from .recovery import is_lower
 from .roles import RESOURCES
 from .url_watcher import Timings, URLWatcher
 
@@ -82,7 +86,7 @@ class GroupWatcher:
         self._renderer = Renderer(self.store)
         self._decoders: dict[URLWatcher, Decoder] = {}
         self._watchers: dict[str, list[URLWatcher]] = {}
-        self._loads = DirectLoads(self._fetch, self._deliver, metrics)
+        self._loads = DirectLoads(self._fetch, lambda wanted: self.store.get(*wanted) is not None, self._deliver, metrics)
         self._subscribers: list[Subscriber] = []
         self._pass: list[Subscriber] = []
         self._cursor = 0  # slots before it have been rendered for the pass
@@ -187,7 +191,7 @@ class GroupWatcher:
         return await self._client.get(paths[0], total_timeout=self._timings.read_timeout)
 
     def _deliver(self, wanted: Wanted, body: bytes) -> None:
-        """Nothing comes of it if its watch has been beyond that version: then the object is gone again."""
+        """Nothing comes of an object whose version its watch has been beyond: if it is not here, it is gone again."""
         watcher = self._watcher_of(wanted[0], wanted[1])
         if watcher is not None and is_lower(watcher.resource_version, _version_of(body)):
             self._decoders[watcher].load(body)
@@ -217,10 +221,10 @@ class GroupWatcher:
             elif not self._renderer.dirty:
                 break
             await turn.breathe()
-        for subscriber in self._subscribers:
-            if subscriber.working:
-                subscriber.job.caught_up()
-        while self._symbols.due() and self._symbols.sweep():
+        self._tell_caught_up()
+        while self._symbols.due():
+            if not self._symbols.sweep():
+                break
             await asyncio.sleep(0)
 
     def _begin_pass(self) -> None:
@@ -239,6 +243,12 @@ class GroupWatcher:
             for subscriber in self._pass:
                 subscriber.working = True
             self._pass = []
+            self._tell_caught_up()  # not later: another pass may follow at once
+
+    def _tell_caught_up(self) -> None:
+        for subscriber in self._subscribers:
+            if subscriber.working:
+                subscriber.job.caught_up()
 
     async def _bring(self, batch: Batch, turn: _Turn) -> None:
         """Changes, to working subscribers, and to those of the pass where it has been already."""
@@ -307,10 +317,10 @@ class GroupWatcher:
         """Ends all watches; the store goes with the group."""
         if self._idle_timer is not None:
             self._idle_timer.cancel()
-        await asyncio.gather(*(watcher.stop() for watchers in self._watchers.values() for watcher in watchers))
-        await self._loads.stop()
-        self._task.cancel()
+        self._task.cancel()  # first: it asks for direct loads
         await asyncio.wait([self._task])
+        await self._loads.stop()
+        await asyncio.gather(*(watcher.stop() for watchers in self._watchers.values() for watcher in watchers))
         self._metrics.remove_source(self)
 
 
@@ -325,3 +335,12 @@ class _Turn:
         if perf_counter() - self._began > self._seconds:
             await asyncio.sleep(0)
             self._began = perf_counter()
+
+
+def _version_of(body: bytes) -> str:
+    """The version of the object that a GET gave."""
+    try:
+        version = orjson.loads(body)["metadata"]["resourceVersion"]
+    except (orjson.JSONDecodeError, KeyError, TypeError) as error:
+        raise DecodeError(f"no object: {error}") from error
+    return version if isinstance(version, str) else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import CancelledError
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -26,8 +27,7 @@ class Job(Protocol):
     def constructor(self) -> Callable[[Labels], Any] | None:
         """Makes a scrape work of labels; None: the labels are the work."""
 
-    def constructor_failed(self) -> None:
-        """Called inside the handling of what the constructor raised."""
+    def constructor_failed(self, error: BaseException) -> None: ...
 
     def caught_up(self) -> None:
         """A subscriber of the job has rendered all that its store holds."""
@@ -140,8 +140,8 @@ class Subscriber:
             return labels
         try:
             return constructor(labels)
-        except Exception:
-            self.job.constructor_failed()
+        except (Exception, CancelledError) as error:  # noqa: BLE001  the latter may come out of a future of the constructor's own
+            self.job.constructor_failed(error)
             return previous
 
     def _tell(self, old: Any, new: Any) -> None:

@@ -2,37 +2,55 @@
 
 from __future__ import annotations
 
+import argparse
 import logging
-import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from ..errors import ConfigError
+from fastdisco.errors import ConfigError, FastdiscoError
+
 from .arguments import parser
-from .output import CannotWrite
 
 _LEVELS = (logging.WARNING, logging.INFO, logging.DEBUG)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command; the exit code. Wrong flags end by SystemExit, as argparse does it."""
+    """Runs one command and gives its exit code. Wrong flags end by SystemExit, as argparse has it."""
     if sys.stdout is None or sys.stderr is None:
-        return 1  # a number that is free now would be that of the next socket, and the targets would be written there
-    arguments = parser().parse_args(argv)
-    if arguments.command is None:
-        parser().print_help(sys.stderr)
+        # A descriptor that is free now would be that of the next socket, and the targets would be written there.
+        if sys.stderr is not None:
+            sys.stderr.write("fastdisco: error: standard output is closed\n")
+        return 1
+    known = parser()
+    arguments = known.parse_args(argv)
+    if not arguments.command:
+        known.print_help(sys.stderr)
         return 2
     _log(_LEVELS[min(arguments.verbose, len(_LEVELS) - 1)])
     try:
         return _command(arguments.command)(arguments)
-    except ConfigError as error:
-        code, message = 2, str(error)
-    except CannotWrite as error:
-        code, message = 1, str(error)
-    except BrokenPipeError:
-        _let_go_of_stdout()
-        return 0
-    except KeyboardInterrupt:
+    except (FastdiscoError, OSError) as error:
+        if isinstance(error, BrokenPipeError):
+            return 0  # who reads has had enough
+        logging.getLogger("fastdisco").debug("where it failed", exc_info=True)
+        sys.stderr.write(f"fastdisco {arguments.command}: error: {error}\n")
+        return 2 if isinstance(error, ConfigError) else 1
+    except KeyboardInterrupt:  # before there is a loop
         return 130
-    sys.stderr.write(f"fastdisco {arguments.command}: error: {message}\n")
-    return code
+
+
+def _command(name: str) -> Callable[[argparse.Namespace], int]:
+    """A command brings in what it alone needs."""
+    if name == "run":
+        from .run import run
+    else:
+        from .targets import run
+    return run
+
+
+def _log(level: int) -> None:
+    """Standard error is for logs, standard output for what was asked for."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s", "%H:%M:%S"))
+    logging.getLogger().addHandler(handler)
+    logging.getLogger("fastdisco").setLevel(level)

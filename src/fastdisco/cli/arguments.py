@@ -1,0 +1,198 @@
+"""What is written after `fastdisco`: flags, their help, and the `KubernetesSDConfig` that they make."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import re
+from collections.abc import Callable
+from typing import TypeVar
+
+from fastdisco import __version__
+from fastdisco.config import ROLES, AttachMetadata, Authorization, KubernetesSDConfig, Namespaces, Selector, TLSConfig, load_sd_config
+from fastdisco.errors import ConfigError
+from fastdisco.sections import parse_duration
+
+T = TypeVar("T")
+
+_ATTACHED = ("node", "namespace")
+_CONNECTION = ("api_server", "bearer_token_file", "ca_file", "insecure_skip_tls_verify")
+_DISCOVERY = ("role", "namespace", "own_namespace", "selector", "attach_metadata")
+_FLAGS = {"namespaces": "--namespace", "selectors": "--selector"}  # keys of a configuration that flags spell otherwise
+
+_DESCRIPTION = "The scrape targets of a Kubernetes cluster, live."
+_EPILOG = """\
+  fastdisco run --demo                      a synthetic cluster discovered live: see what it does
+  fastdisco targets --role pod --demo       the labels of each target, as JSON
+  fastdisco COMMAND --help                  all about a command
+"""
+_TARGETS_EPILOG = """\
+Without --api-server the API server is the one of the pod that this runs in. Exit status: 0, the targets were printed; 1, they were not,
+or the server refused some of what they are made of; 2, the flags or the configuration file are wrong; 130, interrupted before the first
+sync. A refusal of the server ends the waiting at once; a server that cannot be reached ends it after three attempts, unless --timeout says
+how long to go on.
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """All commands; each sets `command`, and `usage`, a function that ends the program with a message."""
+    top = argparse.ArgumentParser(
+        "fastdisco", description=_DESCRIPTION, epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    top.add_argument("--version", action="version", version=f"fastdisco {__version__}")
+    top.set_defaults(command="")
+    commands = top.add_subparsers(title="commands", metavar="COMMAND")
+    for name, text, epilog, add in (
+        ("targets", "print the targets of one discovery as JSON", _TARGETS_EPILOG, _add_targets),
+        ("run", "discover continuously and serve targets and metrics; in this version: of a demo", "", _add_run),
+    ):
+        one = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".", epilog=epilog, allow_abbrev=False)
+        add(one)
+        one.add_argument("-v", "--verbose", action="count", default=0, help="log to standard error what happens; twice: in detail")
+        one.set_defaults(command=name, usage=one.error)
+    return top
+
+
+def sd_config(arguments: argparse.Namespace) -> KubernetesSDConfig:
+    """The discovery that `targets` was asked for; a demo has yet to give its `api_server`. ConfigError if a file has a mistake."""
+    given = [name for name in (*_CONNECTION, *_DISCOVERY) if getattr(arguments, name)]
+    if arguments.sd_config:
+        if given or arguments.demo:
+            other = "--demo" if arguments.demo else f"--{given[0].replace('_', '-')}"
+            arguments.usage(f"argument {other}: not allowed with argument --sd-config")
+        return load_sd_config(arguments.sd_config)
+    if not arguments.role:
+        arguments.usage("one of the arguments --role and --sd-config is required")
+    if arguments.demo and (refused := [name for name in given if name in _CONNECTION]):
+        arguments.usage(f"argument --{refused[0].replace('_', '-')}: not allowed with argument --demo")
+    try:
+        return _from_flags(arguments)
+    except ConfigError as error:
+        arguments.usage(as_flag(error))
+        raise
+
+
+def as_flag(error: ConfigError) -> str:
+    """A mistake in a configuration that was made of flags, told by the flag."""
+    key = re.match(r"\w*", str(error))
+    name = key[0] if key else ""
+    return f"argument {_FLAGS.get(name, '--' + name.replace('_', '-'))}: {str(error).partition(': ')[2]}"
+
+
+def _from_flags(arguments: argparse.Namespace) -> KubernetesSDConfig:
+    token, ca_file, insecure = arguments.bearer_token_file, arguments.ca_file, arguments.insecure_skip_tls_verify
+    try:
+        namespaces = Namespaces(tuple(arguments.namespace), arguments.own_namespace)
+    except ConfigError as error:
+        raise error.within("namespaces") from None
+    return KubernetesSDConfig(
+        role=arguments.role,
+        api_server=arguments.api_server,
+        namespaces=namespaces,
+        selectors=tuple(arguments.selector),
+        attach_metadata=AttachMetadata(**dict.fromkeys(arguments.attach_metadata, True)),
+        authorization=Authorization(credentials_file=token) if token else None,
+        tls_config=TLSConfig(ca_file=ca_file, insecure_skip_verify=insecure) if ca_file or insecure else None,
+    )
+
+
+def _add_targets(command: argparse.ArgumentParser) -> None:
+    what = command.add_argument_group("what to discover")
+    what.add_argument("--role", type=_role, metavar="ROLE", help=", ".join(ROLES))
+    what.add_argument("--namespace", action="append", default=[], metavar="NAME", help="look in this namespace only; may be repeated")
+    what.add_argument("--own-namespace", action="store_true", help="look in the namespace of the pod that this runs in")
+    what.add_argument(
+        "--selector", action="append", default=[], type=_selector, metavar="ROLE:LABEL[;FIELD]",
+        help="a label selector, or a field selector, for the objects of one role; may be repeated",
+    )  # fmt: skip
+    what.add_argument("--attach-metadata", type=_attached, default=(), metavar="KIND,...", help="node, namespace: add their labels")
+    where = command.add_argument_group("where to look")
+    where.add_argument("--api-server", default="", metavar="URL")
+    where.add_argument("--bearer-token-file", default="", metavar="FILE")
+    where.add_argument("--ca-file", default="", metavar="FILE", help="certificates that the API server's is checked against")
+    where.add_argument("--insecure-skip-tls-verify", action="store_true", help="do not check the API server's certificate")
+    where.add_argument("--sd-config", default="", metavar="FILE", help="a kubernetes_sd_config mapping, in place of all flags above")
+    _add_demo(command, "discover an embedded synthetic cluster; with --watch it changes", 100)
+    how = command.add_argument_group("how")
+    how.add_argument("--dialect", choices=("victoriametrics",), default="victoriametrics", help="whose labels to make")
+    how.add_argument(
+        "--timeout", type=_seconds, metavar="SECONDS",
+        help="how long to wait for the first sync: 60 if not given; 0: for ever, whatever the server says",
+    )  # fmt: skip
+    how.add_argument("--watch", action="store_true", help="go on with a line of JSON per change, until interrupted")
+
+
+def _add_run(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--config", help=argparse.SUPPRESS)
+    demo = _add_demo(command, "discover an embedded synthetic cluster that changes", 1000)
+    demo.add_argument("--rate", type=_seconds, default=20.0, metavar="NUMBER", help="changes of pods per second (default: 20)")
+    command.add_argument(
+        "--web.listen-address", dest="listen_address", type=_address, default=("127.0.0.1", 9809), metavar="HOST:PORT",
+        help="where to serve the web page, /metrics and /api/v1/targets (default: 127.0.0.1:9809; port 0: any free one)",
+    )  # fmt: skip
+
+
+def _add_demo(command: argparse.ArgumentParser, text: str, pods: int) -> argparse._ArgumentGroup:
+    demo = command.add_argument_group("demo")
+    demo.add_argument("--demo", action="store_true", help=text)
+    demo.add_argument("--pods", type=_count, default=pods, metavar="NUMBER", help=f"of the synthetic cluster (default: {pods})")
+    return demo
+
+
+# ---- what flags may be given; argparse puts the flag's name before the message ----
+
+
+def _role(text: str) -> str:
+    return _checked(lambda: KubernetesSDConfig(role=text)).role
+
+
+def _selector(text: str) -> Selector:
+    role, colon, rest = text.partition(":")
+    label, _, field = rest.partition(";")
+    if not colon or not (label.strip() or field.strip()):
+        raise argparse.ArgumentTypeError(f"must be of the form ROLE:LABEL[;FIELD], not {text!r}")
+    return _checked(lambda: Selector(role, label.strip(), field.strip()))
+
+
+def _attached(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(","))
+    for name in names:
+        if name not in _ATTACHED:
+            raise argparse.ArgumentTypeError(f"must be of {', '.join(_ATTACHED)}, not {name!r}")
+    return names
+
+
+def _seconds(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = _checked(lambda: parse_duration(text))
+    if not 0 <= number < math.inf:
+        raise argparse.ArgumentTypeError(f"must be a number that is not negative, not {text!r}")
+    return number
+
+
+def _count(text: str) -> int:
+    if not re.fullmatch(r"[1-9]\d{0,6}", text):
+        raise argparse.ArgumentTypeError(f"must be a number from 1 to 9999999, not {text!r}")
+    return int(text)
+
+
+def _address(text: str) -> tuple[str, int]:
+    """As Prometheus has it: `HOST:PORT`, `[::1]:PORT`, or `:PORT` for all addresses."""
+    host, colon, port = text.rpartition(":")
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    elif ":" in host:
+        colon = ""
+    if not colon or not re.fullmatch(r"\d{1,5}", port) or int(port) > 65535:
+        raise argparse.ArgumentTypeError(f"must be of the form HOST:PORT, not {text!r}")
+    return host, int(port)
+
+
+def _checked(make: Callable[[], T]) -> T:
+    """Without this argparse would say only that the value is invalid."""
+    try:
+        return make()
+    except ConfigError as error:
+        raise argparse.ArgumentTypeError(str(error).removeprefix("role: ")) from None

@@ -1,0 +1,78 @@
+"""Waiting for the first sync of a job, never in silence: what it waits for is told, and what cannot come is not waited for."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from typing import Any
+
+from fastdisco.api_watcher import APIWatcher
+from fastdisco.discovery import Discovery
+from fastdisco.errors import FastdiscoError
+
+_DEFAULT_TIMEOUT = 60.0
+_LOOK = 0.05  # seconds between two looks at the state
+_TELL = 10.0  # seconds between two words about what is waited for
+_ATTEMPTS = 3  # then a server that cannot be reached will hardly be there soon
+
+# What the next attempt will not change: all of 4xx but the codes that ask for it, and what is wrong on this side.
+_HOPELESS = re.compile(r"status code 4(?!08|09|10|29)\d\d|cannot trust |cannot read |cannot use the TLS files ")
+_UNREACHABLE = re.compile(r"cannot connect |no connection ")
+
+logger = logging.getLogger("fastdisco")
+
+
+class NoTargets(FastdiscoError):  # noqa: N818  says what there is
+    """The first sync has not come, or cannot."""
+
+
+async def first_sync(discovery: Discovery, job: APIWatcher, role: str, timeout: float | None) -> None:
+    """Returns when `job`, the only one of `discovery`, has synced; NoTargets says why it has not.
+
+    `timeout` None: a minute, less if the server cannot be reached; 0: for ever.
+    """
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    told = began
+    tries: dict[str, set[float]] = {}
+    synced = loop.create_task(job.synced())
+    try:
+        while not (await asyncio.wait([synced], timeout=_LOOK))[0]:
+            watchers = [one for group in discovery.status()["groups"] for one in group["watchers"]]
+            pending = [one for one in watchers if not one["settled"]]
+            troubles = "; ".join(map(_trouble, pending or watchers))
+            if timeout != 0:
+                limit = _DEFAULT_TIMEOUT if timeout is None else timeout
+                if reasons := _hopeless(watchers, pending, role) or (_unreachable(pending, tries) if timeout is None else []):
+                    raise NoTargets("; ".join(dict.fromkeys(reasons)))
+                if loop.time() - began >= limit:
+                    raise NoTargets(f"no first sync within {limit:g} s (--timeout SECONDS waits for longer): {troubles}")
+            if loop.time() - told >= _TELL:
+                told = loop.time()
+                logger.warning("still waiting for the first sync: %s", troubles)
+        await synced
+    finally:
+        synced.cancel()
+
+
+def _hopeless(watchers: list[dict[str, Any]], pending: list[dict[str, Any]], role: str) -> list[str]:
+    """Why no sync will come: all that the role itself reads is refused, or something has failed for good."""
+    own = [one for one in watchers if one["kind"] == role]
+    if own and all(one["refused"] and not one["listed"] for one in own):
+        return [f"the server refused {one['path']}: {one['refused']}" for one in own]
+    return [_trouble(one) for one in pending if one["next_retry"] and _HOPELESS.match(one["last_error"])]
+
+
+def _unreachable(pending: list[dict[str, Any]], tries: dict[str, set[float]]) -> list[str]:
+    """What could not be reached several times; each attempt that fails has its own time of the next."""
+    for one in pending:
+        if one["next_retry"] and _UNREACHABLE.match(one["last_error"]):
+            tries.setdefault(one["path"], set()).add(one["next_retry"])
+    failed = [one for one in pending if len(tries.get(one["path"], ())) >= _ATTEMPTS]
+    return [f"after {_ATTEMPTS} attempts (--timeout SECONDS goes on for longer): {_trouble(one)}" for one in failed[:1]]
+
+
+def _trouble(watcher: dict[str, Any]) -> str:
+    reason = watcher["last_error"] or ("nothing wrong so far" if watcher["last_contact"] else "no answer so far")
+    return f"{watcher['path']} ({watcher['state']}): {reason}"

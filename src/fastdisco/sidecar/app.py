@@ -1,0 +1,91 @@
+"""The routes of the web application."""
+
+from __future__ import annotations
+
+import html
+
+from aiohttp import web
+from prometheus_client.exposition import choose_encoder
+
+from fastdisco.discovery import Discovery
+
+from .targets import active_targets
+
+_PAGE = """\
+<!DOCTYPE html>
+<html lang="en">
+<head><meta charset="utf-8"><title>fastdisco</title>
+<style>body {{ font-family: sans-serif; margin: 2em; }} td, th {{ padding: 0.2em 1.5em 0.2em 0; text-align: left; }}</style></head>
+<body>
+<h1>fastdisco</h1>
+<ul>
+<li><a href="api/v1/targets">api/v1/targets</a>: all targets, as Prometheus' API shows them; <code>?state=active</code>,
+<code>dropped</code> or <code>any</code>; <code>?scrapePool=JOB</code></li>
+<li><a href="metrics">metrics</a>: of the discovery itself</li>
+<li><a href="-/healthy">-/healthy</a>, <a href="-/ready">-/ready</a>: whether it runs; whether every job has synced</li>
+</ul>
+<table>
+<tr><th>job</th><th>synced</th><th>targets</th></tr>
+{rows}
+</table>
+</body>
+</html>
+"""
+_ROW = '<tr><td><a href="api/v1/targets?scrapePool={query}">{name}</a></td><td>{synced}</td><td>{targets}</td></tr>'
+
+
+def make_app(discovery: Discovery) -> web.Application:
+    """Serves the jobs that the discovery has at the time of a request; they were started without a constructor."""
+    routes = _Routes(discovery)
+    app = web.Application()
+    app.router.add_get("/", routes.page)
+    app.router.add_get("/metrics", routes.metrics)
+    app.router.add_get("/api/v1/targets", routes.targets)
+    app.router.add_get("/-/healthy", routes.healthy)
+    app.router.add_get("/-/ready", routes.ready)
+    return app
+
+
+class _Routes:
+    def __init__(self, discovery: Discovery) -> None:
+        self._discovery = discovery
+
+    async def page(self, request: web.Request) -> web.Response:
+        rows = []
+        for name, status in sorted(self._discovery.status()["jobs"].items()):
+            query = html.escape(str(request.url.with_query(scrapePool=name).raw_query_string).removeprefix("scrapePool="))
+            synced = "yes" if status["synced"] else "no"
+            rows.append(_ROW.format(query=query, name=html.escape(name), synced=synced, targets=status["scrape_works"]))
+        return web.Response(text=_PAGE.format(rows="\n".join(rows)), content_type="text/html")
+
+    async def metrics(self, request: web.Request) -> web.Response:
+        encode, content_type = choose_encoder(request.headers.get("Accept", ""))
+        return web.Response(body=encode(self._discovery.metrics.registry), headers={"Content-Type": content_type})
+
+    async def targets(self, request: web.Request) -> web.StreamResponse:
+        """In pieces: the answer may be a gigabyte, and is never whole in memory."""
+        state = request.query.get("state", "any").lower()
+        pool = request.query.get("scrapePool", "")
+        response = web.StreamResponse(headers={"Content-Type": "application/json"})
+        await response.prepare(request)
+        if request.method == "HEAD":
+            return response
+        await response.write(b'{"status":"success","data":{"activeTargets":[')
+        if state in ("active", "any"):
+            separator = b""
+            async for some in active_targets(self._discovery, pool):
+                await response.write(separator + some)
+                separator = b","
+        # Without relabeling no target is dropped.
+        await response.write(b'],"droppedTargets":[],"droppedTargetCounts":{}}}')
+        await response.write_eof()
+        return response
+
+    async def healthy(self, _request: web.Request) -> web.Response:
+        return web.Response(text="fastdisco is healthy.\n")
+
+    async def ready(self, _request: web.Request) -> web.Response:
+        waiting = sorted(name for name, job in self._discovery.jobs.items() if not job.is_synced)
+        if waiting:
+            return web.Response(status=503, text=f"fastdisco is not ready: not synced yet: {', '.join(waiting)}.\n")
+        return web.Response(text="fastdisco is ready.\n")
