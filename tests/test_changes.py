@@ -10,7 +10,7 @@ import pytest
 from fastdisco import Change
 from fastdisco.changes import Reader
 
-from .live import Work, live, pod, web
+from .live import PATHS, Work, live, pod, web
 from .rig import eventually
 
 
@@ -167,6 +167,20 @@ async def test_changes_of_a_job_are_told_to_each_reader_alike() -> None:
         assert await take(other, 3) == [added, updated, removed]
         await job.stop()
         assert [change async for change in early] == []
+
+
+async def test_a_reader_that_waits_for_the_sync_is_woken_by_it() -> None:
+    """Whoever began to read before there was anything to tell."""
+    async with live(web(2)) as it:
+        gate = it.server.hold("list", PATHS["pods"])
+        job = it.watch("job", "pod", Work)
+        reading = asyncio.ensure_future(take(job.changes(), 1))
+        async with asyncio.timeout(5):
+            await eventually(lambda: it.server.held == 1)
+        assert not reading.done()
+        gate.set()
+        (snapshot,) = await reading
+        assert (snapshot.kind, len(snapshot.works)) == ("snapshot", 2)
 
 
 async def test_a_reader_that_comes_late_starts_with_what_there_is() -> None:

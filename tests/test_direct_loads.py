@@ -189,6 +189,20 @@ async def test_a_pod_that_is_named_but_not_there_is_loaded_once(role: str) -> No
         assert it.metrics()["direct_object_loads_total{pod}"] == 1
 
 
+async def test_a_pod_that_the_first_list_lacks_is_loaded() -> None:
+    """The list came from a cache that lagged behind: the job's first targets find the pod missing."""
+    async with live(web(2)) as it:
+        it.server.control.faults([{"path": "/api/v1/pods", "verb": "watch", "silent": True}])
+        gate = it.server.hold("list", "/api/v1/endpoints")
+        job = it.watch("job", "endpoints")
+        await until_deaf(it, "/api/v1/pods")
+        it.put("pods", pod("late", "127.3.9.9", app="late"))
+        it.put("endpoints", endpoints("web", {"p000": "127.3.0.0", "late": "127.3.9.9"}))
+        gate.set()
+        await job.synced()
+        await it.converge(job)
+
+
 async def test_a_loaded_object_goes_when_its_watch_proves_it_gone() -> None:
     """The watch catches up: the pod came and went."""
     async with live(web(2)) as it:

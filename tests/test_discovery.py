@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import subprocess
 import sys
+import weakref
 from typing import Any
 
 import orjson
@@ -16,7 +18,7 @@ from fastdisco._json import decode_object
 from fastdisco.config import KINDS, ROLES
 from fastdisco.discovery import group_key
 from fastdisco.group_watcher import Pace
-from fastdisco.synthetic import Cluster
+from fastdisco.synthetic import Cluster, Sizes, SyntheticServer
 
 from .live import PATHS, PLURALS, GatedServer, Live, Work, live, pod, web
 from .rig import eventually
@@ -401,3 +403,20 @@ def test_importing_the_package_loads_no_more_than_it_needs() -> None:
     """Neither YAML nor a web server's pages."""
     code = "import sys, fastdisco; print([name for name in ('yaml', 'jinja2', 'rich', 'bcrypt') if name in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, env=os.environ).stdout == b"[]\n"
+
+
+async def test_a_group_that_has_ended_leaves_nothing_to_the_garbage_collector() -> None:
+    """Its objects go with it at once: a frozen collector would keep a whole cluster's memory."""
+    gc.disable()
+    try:
+        cluster = Cluster.make(Sizes(pods=50))
+        async with SyntheticServer(cluster) as server, Discovery(pace=Pace(linger_seconds=0.01)) as discovery:
+            job = discovery.watch("endpoints", KubernetesSDConfig("endpoints", api_server=server.url))
+            await job.synced()
+            group = weakref.ref(next(iter(discovery._groups.values())))
+            held = len(discovery._symbols) - discovery._symbols.set_aside
+            await job.stop()
+            await eventually(lambda: group() is None)
+            assert len(discovery._symbols) - discovery._symbols.set_aside < held / 5
+    finally:
+        gc.enable()

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import random
 from collections.abc import Mapping
 from typing import Any
 
@@ -142,6 +143,18 @@ def test_it_matches_as_a_mapping(labels: Labels) -> None:
             assert len(rest) == len(labels) - 1
         case _:
             pytest.fail("no mapping")
+
+
+def test_very_many_labels_in_any_order_are_sorted() -> None:
+    """With keys that become equal, of which the greatest counts."""
+    keys = [f"k{number}{end}" for number in range(2000) for end in ("-", ".", "/")]
+    random.Random(1).shuffle(keys)
+    labels = labels_of(new_pod(labels={key: key for key in keys}))
+    prefix = "__meta_kubernetes_pod_label_"
+    assert {name: value for name, value in labels.items() if name.startswith(prefix)} == {
+        f"{prefix}k{number}_": f"k{number}/" for number in range(2000)
+    }
+    assert list(labels) == sorted(labels, key=str.encode)
 
 
 @settings(deadline=None, max_examples=200)

@@ -215,6 +215,37 @@ def test_released_labels_give_their_strings_back() -> None:
     assert len(symbols) < with_labels
 
 
+def test_label_names_made_of_a_key_go_with_it() -> None:
+    """A key whose number another one had before has its own names."""
+    symbols = Symbols()
+    heart = Heart(("pod", 0), symbols=symbols)
+    for turn in range(50):
+        labels = {f"key.{turn}-{number}": str(number) for number in range(turn % 7)}
+        heart.upsert("pods", new_pod("a", labels=labels))
+        [found] = labels_of(heart)
+        prefix = "__meta_kubernetes_pod_label_"
+        assert {name: value for name, value in found.items() if name.startswith(prefix)} == {
+            f"{prefix}key_{turn}_{number}": str(number) for number in range(turn % 7)
+        }
+        del found
+        heart.delete("pods", new_pod("a"))
+        heart.settle()
+        sweep(symbols)
+
+
+def test_label_shapes_that_nobody_has_are_given_up() -> None:
+    """Each pod has a key of its own, and there are always new ones: what is remembered of them has a bound."""
+    symbols = Symbols()
+    heart = Heart(("pod", 0), symbols=symbols)
+    sizes = []
+    for generation in range(8):
+        heart.list("pod", [new_pod(f"p{number}", labels={f"key{generation}-{number}": "x"}) for number in range(2000)])
+        assert len(labels_of(heart)) == 2000
+        sweep(symbols)
+        sizes.append(len(symbols))
+    assert max(sizes[4:]) <= max(sizes[:4])
+
+
 def test_labels_may_be_released_on_another_thread_while_the_store_goes_on() -> None:
     """Readers and releasers beside relists, rendering and sweeps; at the end everything is given back."""
     symbols = Symbols()

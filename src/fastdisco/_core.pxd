@@ -15,7 +15,7 @@ cdef enum:
     ATTACH_NAMESPACE = 2
 
 cdef struct Symbol:
-    char* text              # UTF-8, no zero at the end; NULL where length is 0
+    char* text              # UTF-8, no zero at the end
     PyObject* string        # the same as `str`, made on first demand
     uint32_t length         # FREED: the id is free, and `refs` is the next free one
     uint32_t refs           # owners: records, label sets, derived names; 0: set aside
@@ -86,6 +86,7 @@ cdef struct Slot:           # a name, with or without an object: references may 
     uint8_t kind
     uint8_t dirty           # queued, whole
     uint8_t missing         # reported as a reference without object
+    uint8_t gone            # its watch or a list has told that the object went: nothing to ask for
     uint8_t used
 
 cdef struct Edge:           # one reference; doubly linked by referee

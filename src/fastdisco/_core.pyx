@@ -45,6 +45,9 @@ cdef class Symbols:
             self.new_id()
             if self.top == ABSENT + 1:
                 self.at(ABSENT).refs = 1
+                self.at(ABSENT).text = <char*> malloc(1)
+                if self.at(ABSENT).text == NULL:
+                    raise MemoryError
             else:
                 self.hold_new(text.encode())
 
@@ -116,11 +119,10 @@ cdef class Symbols:
         cdef size_t length = len(text)
         symbol.length = <uint32_t> length
         symbol.refs = 1
-        if length:
-            symbol.text = <char*> malloc(length)
-            if symbol.text == NULL:
-                raise MemoryError
-            memcpy(symbol.text, <const char*> text, length)
+        symbol.text = <char*> malloc(length if length else 1)
+        if symbol.text == NULL:
+            raise MemoryError
+        memcpy(symbol.text, <const char*> text, length)
         if not index_add(&self.index, hash_bytes(<const char*> text, length, self.seed), id):
             raise MemoryError
         self.live += 1
@@ -401,6 +403,7 @@ cdef class Store:
         cdef Slot* slot = self.slot(id)
         cdef Record* old = slot.record
         slot.record = record
+        slot.gone = 0
         if old == NULL:
             self.objects_of[record.kind] += 1
         else:
@@ -420,6 +423,7 @@ cdef class Store:
         self.unlink(id)
         self.free_record(slot.record)
         slot.record = NULL
+        slot.gone = 1
         self.touch(id)
         self.touch_dependants(id)
         self.settle(id)
@@ -514,7 +518,7 @@ cdef class Store:
 
     cdef int report_missing(self, uint32_t id) except -1:
         cdef uint32_t* grown
-        if self.slot(id).missing:
+        if self.slot(id).missing or self.slot(id).gone:
             return 0
         if self.missing_count == self.missing_capacity:
             self.missing_capacity = self.missing_capacity * 2 if self.missing_capacity else 64

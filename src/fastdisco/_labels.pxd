@@ -34,6 +34,7 @@ cdef class Shapes:
     cdef int grow_shapes(self) except -1
     cdef void drop_shape(self, LabelShape* shape) noexcept
     cdef void forget_layouts(self) noexcept
+    cdef void sort(self, uint32_t* places, uint32_t* scratch, const uint32_t* names, uint32_t count) noexcept
     cdef int compare(self, uint32_t first, uint32_t second) noexcept
 
 cdef class Labels:

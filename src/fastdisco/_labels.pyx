@@ -66,7 +66,7 @@ cdef class Shapes:
 
     cdef Layout* new_layout(self, const uint32_t* names, uint32_t count, uint32_t hash) except NULL:
         """Sorts the names; of equal names the last one written gives the value."""
-        cdef uint32_t i, j, place
+        cdef uint32_t i
         cdef uint32_t kept = 0
         if self.layout_top + 1 >= MOST_LAYOUTS:
             self.forget_layouts()
@@ -83,17 +83,13 @@ cdef class Shapes:
         cdef uint32_t* places = made.words + count
         cdef uint32_t* unique = places + count
         for i in range(count):
-            j = kept
-            while j > 0 and self.compare(unique[j - 1], names[i]) > 0:
-                j -= 1
-            if j > 0 and unique[j - 1] == names[i]:
-                places[j - 1] = i
-                continue
-            for place in range(kept, j, -1):
-                places[place] = places[place - 1]
-                unique[place] = unique[place - 1]
-            places[j] = i
-            unique[j] = names[i]
+            places[i] = i
+        self.sort(places, unique, names, count)
+        for i in range(count):
+            if kept and unique[kept - 1] == names[places[i]]:
+                kept -= 1
+            unique[kept] = names[places[i]]
+            places[kept] = places[i]
             kept += 1
         try:
             made.shape = self.shape(unique, kept)
@@ -108,6 +104,29 @@ cdef class Shapes:
         if not index_add(&self.layout_index, hash, self.layout_top):
             raise MemoryError
         return made
+
+    cdef void sort(self, uint32_t* places, uint32_t* scratch, const uint32_t* names, uint32_t count) noexcept:
+        """Places by their names, by merging; of equal names the earlier place comes first."""
+        cdef uint32_t* source = places
+        cdef uint32_t* merged = scratch
+        cdef uint32_t width = 1
+        cdef uint32_t start, first, middle, second, end, i
+        while width < count:
+            for start in range(0, count, 2 * width):
+                first = start
+                middle = second = min(start + width, count)
+                end = min(start + 2 * width, count)
+                for i in range(start, end):
+                    if second == end or (first < middle and self.compare(names[source[first]], names[source[second]]) <= 0):
+                        merged[i] = source[first]
+                        first += 1
+                    else:
+                        merged[i] = source[second]
+                        second += 1
+            source, merged = merged, source
+            width *= 2
+        if source != places:
+            memcpy(places, source, count * sizeof(uint32_t))
 
     cdef int compare(self, uint32_t first, uint32_t second) noexcept:
         """Order of two symbols by their bytes."""

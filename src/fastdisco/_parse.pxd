@@ -56,7 +56,8 @@ cdef class Parser:
     cdef bint decides(self, Schema* schema, uint32_t word) noexcept
     cdef int pairs(self, uint32_t* word) except -1
     cdef int compare(self, uint32_t first, uint32_t second) noexcept
-    cdef void sort_pairs(self, uint32_t base) noexcept
+    cdef int sort_pairs(self, uint32_t base) except -1
+    cdef void merge(self, const uint32_t* pairs, uint32_t* merged, uint32_t start, uint32_t middle, uint32_t end) noexcept
     cdef int unescape(self, size_t start) except -1
     cdef bint hex4(self, size_t at, size_t stop, uint32_t* code) noexcept
     cdef int room(self, uint32_t size) except -1

@@ -8,7 +8,7 @@ import cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport uint8_t, uint32_t
 from libc.stdlib cimport free, realloc
-from libc.string cimport memcmp, memcpy, memmove, memset
+from libc.string cimport memcmp, memcpy, memset
 
 from ._core cimport Symbols
 from ._fields cimport (
@@ -432,31 +432,44 @@ cdef class Parser:
             return order
         return -1 if a.length < b.length else a.length > b.length
 
-    cdef void sort_pairs(self, uint32_t base) noexcept:
-        """By insertion: servers send maps sorted, so this is for others. Of equal keys the last stays."""
-        cdef uint32_t* pairs = self.stack.at + base
+    cdef int sort_pairs(self, uint32_t base) except -1:
+        """By merging: servers send maps sorted, so this is for others. Of equal keys the last stays."""
         cdef uint32_t count = (self.stack.count - base) // 2
-        cdef uint32_t i, j, key, value
+        self.reserve(&self.stack, 2 * count)
+        cdef uint32_t* pairs = self.stack.at + base
+        cdef uint32_t* merged = pairs + 2 * count
+        cdef uint32_t width = 1
+        cdef uint32_t start, i
         cdef uint32_t kept = 0
-        cdef int order
+        while width < count:
+            for start in range(0, count, 2 * width):
+                self.merge(pairs, merged, start, min(start + width, count), min(start + 2 * width, count))
+            pairs, merged = merged, pairs
+            width *= 2
+        merged = self.stack.at + base
         for i in range(count):
-            key = pairs[2 * i]
-            value = pairs[2 * i + 1]
-            j = kept
-            order = 1
-            while j > 0:
-                order = self.compare(pairs[2 * (j - 1)], key)
-                if order <= 0:
-                    break
-                j -= 1
-            if j > 0 and order == 0:
-                pairs[2 * (j - 1) + 1] = value
-                continue
-            memmove(&pairs[2 * (j + 1)], &pairs[2 * j], (kept - j) * 2 * sizeof(uint32_t))
-            pairs[2 * j] = key
-            pairs[2 * j + 1] = value
+            if kept and self.compare(merged[2 * kept - 2], pairs[2 * i]) == 0:
+                kept -= 1
+            merged[2 * kept] = pairs[2 * i]
+            merged[2 * kept + 1] = pairs[2 * i + 1]
             kept += 1
         self.stack.count = base + 2 * kept
+        return 0
+
+    cdef void merge(self, const uint32_t* pairs, uint32_t* merged, uint32_t start, uint32_t middle, uint32_t end) noexcept:
+        """Two sorted runs into one; of equal keys the earlier one comes first."""
+        cdef uint32_t first = start
+        cdef uint32_t second = middle
+        cdef uint32_t i, taken
+        for i in range(start, end):
+            if second == end or (first < middle and self.compare(pairs[2 * first], pairs[2 * second]) <= 0):
+                taken = first
+                first += 1
+            else:
+                taken = second
+                second += 1
+            merged[2 * i] = pairs[2 * taken]
+            merged[2 * i + 1] = pairs[2 * taken + 1]
 
     cdef int skip(self) except -1:
         """A value that is not read."""
@@ -574,6 +587,8 @@ cdef class Parser:
 
     cdef int push(self, Words* to, const uint32_t* words, uint32_t count) except -1:
         self.reserve(to, count)
+        if count == 0:
+            return 0
         memcpy(to.at + to.count, words, count * sizeof(uint32_t))
         to.count += count
         return 0

@@ -72,6 +72,7 @@ class DirectLoads:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
+        del self._fetch, self._is_here, self._deliver  # else they would keep the group, and its store, until the next full collection
 
     def _go_on(self) -> None:
         while self._waiting and len(self._under_way) < self._at_once:

@@ -319,6 +319,7 @@ class GroupWatcher:
             self._idle_timer.cancel()
         self._task.cancel()  # first: it asks for direct loads
         await asyncio.wait([self._task])
+        del self._task  # its traceback holds the group
         await self._loads.stop()
         await asyncio.gather(*(watcher.stop() for watchers in self._watchers.values() for watcher in watchers))
         self._metrics.remove_source(self)

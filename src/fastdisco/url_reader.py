@@ -67,6 +67,10 @@ class URLReader:
         self._log_lines = Allowance()
         self._unknown_events = 0
 
+    def close(self) -> None:
+        """Tells nobody of anything any more, so that nothing keeps its watcher, and by it the store, alive."""
+        self._on_items = lambda: None
+
     async def list(self, path: str, selectors: Mapping[str, str], version: Mapping[str, str], limit: int) -> str:
         """All pages, ready to be applied; returns the version of the list. A failed list is forgotten."""
         self.pages = 0

@@ -106,6 +106,8 @@ class URLWatcher:
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
+            self._task = None  # its traceback holds the watcher
+        self._reader.close()
         self.state = State.STOPPED
 
     def resync(self) -> None:
@@ -300,5 +302,6 @@ class URLWatcher:
         level = logging.INFO if isinstance(error, ApiError) and error.expired else logging.WARNING
         logger.log(level, "cannot %s %s: %s", "watch" if self.state is State.WATCHING else "list", self.path, error)
 
-    def _now(self) -> float:
+    @staticmethod
+    def _now() -> float:
         return asyncio.get_running_loop().time()
