@@ -16,7 +16,8 @@ errors sections config metrics backoff
 auth api
 _scan _index _fields _core _parse _json url_reader recovery url_watcher
 _labels _targets roles
-_relabel changes subscriber direct_loads group_watcher api_watcher thread discovery
+graphite regexes relabel_config series_selector rules target_labels _memo _relabel rule_table scrape_config absence
+changes subscriber direct_loads group_watcher api_watcher thread discovery
 _export sidecar synthetic cli __init__ __main__
 """.split()
 DRAWERS = {"util", "utils", "helper", "helpers", "common", "misc"}

@@ -18,11 +18,16 @@ cdef struct Symbol:
     char* text              # UTF-8, no zero at the end
     PyObject* string        # the same as `str`, made on first demand
     uint32_t length         # FREED: the id is free, and `refs` is the next free one
-    uint32_t refs           # owners: records, label sets, derived names; 0: set aside
+    uint32_t refs           # owners: records, label sets, derived names, outcomes; 0: set aside; DOOMED: the sweep under way frees it
 
 cdef struct Derived:
     uint32_t key
     uint32_t names[FAMILIES]    # label names made from `key`, owned; 0: not made yet
+
+cdef class IdTable:         # a table keyed by ids that it does not own
+    cdef object __weakref__
+
+    cdef bint forget_doomed(self, Py_ssize_t* budget) noexcept
 
 cdef class Symbols:
     cdef Symbol** chunks
@@ -33,7 +38,10 @@ cdef class Symbols:
     cdef readonly size_t set_aside  # strings without an owner
     cdef index_t index
     cdef uint64_t seed
-    cdef uint32_t cursor    # where the sweep under way goes on; 0: none is
+    cdef int phase          # of the sweep under way; 0: none is
+    cdef uint32_t cursor    # where it goes on
+    cdef object tables      # weakly: what is keyed by ids
+    cdef list to_ask        # tables that the sweep has yet to ask
     cdef bint controls      # a string with control characters has been seen
     cdef int pins           # holders of bare ids; no sweep meanwhile
     cdef object shapes      # the label shapes of these symbols, kept by _labels
@@ -43,6 +51,7 @@ cdef class Symbols:
     cdef size_t derived_capacity
 
     cdef int new_id(self) except -1
+    cdef bint pass_over(self, Py_ssize_t* budget) except -1
     cdef int hold_new(self, bytes text) except -1
 
     cdef inline Symbol* at(self, uint32_t id) noexcept nogil:
@@ -50,9 +59,11 @@ cdef class Symbols:
 
     cdef inline void hold(self, uint32_t id) noexcept nogil:
         cdef Symbol* symbol = self.at(id)
-        if symbol.refs == 0:
-            self.set_aside -= 1
         symbol.refs += 1
+        if symbol.refs <= 1:
+            # it was set aside, perhaps doomed; DOOMED and 1 are 0
+            symbol.refs = 1
+            self.set_aside -= 1
 
     cdef inline void drop(self, uint32_t id) noexcept nogil:
         cdef Symbol* symbol = self.at(id)

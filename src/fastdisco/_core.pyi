@@ -5,6 +5,10 @@ Everything runs under the GIL on one thread; only owners of symbols (`Labels`) m
 
 from typing import Any, Self, final
 
+class IdTable:
+    """A table keyed by ids that it does not own: a sweep has it forget them before it frees any."""
+
+
 @final
 class Symbols:
     """Every string once, as UTF-8, known by a number. One per discovery, shared by its stores.

@@ -12,6 +12,7 @@ from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcmp, memcpy, memset
 
 import os
+from weakref import WeakSet
 
 from ._fields cimport (
     ABSENT, ADDRESS_SIZE, ADDRESS_TARGET_KIND, ADDRESS_TARGET_NAME, ADDRESS_TARGET_NAMESPACE, EMPTY, ENDPOINT_SIZE, ENDPOINTS,
@@ -26,9 +27,21 @@ from ._index cimport (
 
 cdef enum:
     FREED = 0xFFFFFFFFu
+    DOOMED = 0xFFFFFFFFu    # in `refs`; of what is doomed, `find` makes what is set aside
     SWEEP_FROM = 4096       # fewer strings set aside than this are not worth a sweep
+    DOOMING = 1             # phases of a sweep
+    ASKING = 2
+    FREEING = 3
 
 cdef uint64_t QUEUED_EDGE = <uint64_t> 1 << 32
+
+
+cdef class IdTable:
+    """A table keyed by ids that it does not own: told before any of them is freed."""
+
+    cdef bint forget_doomed(self, Py_ssize_t* budget) noexcept:
+        """Forgets entries with doomed ids, until the budget is used up; whether there are more."""
+        return False
 
 
 @cython.final
@@ -41,6 +54,8 @@ cdef class Symbols:
     def __cinit__(self):
         self.seed = int.from_bytes(os.urandom(8), "little")
         self.free = 0
+        self.tables = WeakSet()
+        self.to_ask = []
         for text in ("", "", "true", "false"):      # ABSENT is not in the index and reads as empty
             self.new_id()
             if self.top == ABSENT + 1:
@@ -70,24 +85,48 @@ cdef class Symbols:
 
     def due(self) -> bool:
         """Whether a sweep is under way or worth beginning: a tenth of all strings are set aside."""
-        return self.cursor != 0 or (self.set_aside >= SWEEP_FROM and self.set_aside * 10 > self.live)
+        return self.phase != 0 or (self.set_aside >= SWEEP_FROM and self.set_aside * 10 > self.live)
 
     def sweep(self, Py_ssize_t budget=20000) -> bool:
-        """Frees strings without an owner among the next `budget` ids; True: there is more to do.
+        """Frees strings without an owner, in slices of about `budget` ids; True: there is more to do.
 
+        What has no owner now is doomed; then every table keyed by ids forgets what is doomed; then what is doomed still is freed.
         Does nothing while a batch of rendered targets is open, since that holds bare ids.
         """
-        cdef uint32_t id
+        cdef IdTable table
         if self.pins:
             return False
-        if self.cursor < FIXED_SYMBOLS:
-            self.cursor = FIXED_SYMBOLS
-        cdef uint32_t end = <uint32_t> min(<size_t> self.top, <size_t> self.cursor + <size_t> budget)
+        if self.phase == 0:
+            self.phase, self.cursor = DOOMING, FIXED_SYMBOLS
+        if self.phase == DOOMING:
+            if self.pass_over(&budget):
+                return True
+            self.phase, self.cursor, self.to_ask = ASKING, FIXED_SYMBOLS, list(self.tables)
+        while self.to_ask:
+            table = self.to_ask[len(self.to_ask) - 1]
+            if table.forget_doomed(&budget):
+                return True
+            self.to_ask.pop()
+        self.phase = FREEING
+        if self.pass_over(&budget):
+            return True
+        self.phase = 0
+        return False
+
+    cdef bint pass_over(self, Py_ssize_t* budget) except -1:
+        """The next ids of the first or the last phase; whether there are more."""
+        cdef uint32_t id
+        cdef uint32_t end = <uint32_t> min(<size_t> self.top, <size_t> self.cursor + <size_t> max(budget[0], 0))
+        budget[0] -= end - self.cursor
         for id in range(self.cursor, end):
-            if self.at(id).length != FREED and self.at(id).refs == 0:
+            if self.at(id).length == FREED:
+                continue
+            if self.phase == DOOMING and self.at(id).refs == 0:
+                self.at(id).refs = DOOMED
+            elif self.phase == FREEING and self.at(id).refs == DOOMED:
                 self.release(id)
-        self.cursor = end if end < self.top else 0
-        return self.cursor != 0
+        self.cursor = end
+        return end < self.top
 
     def bytes_held(self) -> int:
         """Bytes of all strings held, without their tables."""
@@ -139,6 +178,8 @@ cdef class Symbols:
                 return 0
             symbol = self.at(id)
             if symbol.length == length and memcmp(symbol.text, text, length) == 0:
+                if symbol.refs == DOOMED:
+                    symbol.refs = 0
                 return id
 
     cdef uint32_t add(self, const char* text, size_t length, uint32_t hash) except 0:

@@ -37,8 +37,8 @@ class Section:
         elif isinstance(error, ConfigError):
             raise error.within(self._name) from None
 
-    def text(self, key: str) -> str:
-        return self._take(key, str, "")
+    def text(self, key: str, default: str = "") -> str:
+        return self._take(key, str, default)
 
     def flag(self, key: str) -> bool:
         return self._take(key, bool, False)
@@ -70,6 +70,14 @@ class Section:
 
     def nested(self, place: str, value: object) -> Section:
         return Section(_typed(place, value, Mapping), self._directory, place)  # type: ignore[type-abstract]
+
+    def take(self, key: str, default: Any = None) -> Any:
+        """Whatever stands there; the default if nothing does."""
+        return self._left.pop(key, default)
+
+    def keys(self) -> tuple[str, ...]:
+        """Of what nobody has taken yet."""
+        return tuple(self._left)
 
     def end(self, unsupported: Collection[str] = ()) -> None:
         """Refuse what nobody has taken."""

@@ -1,7 +1,7 @@
 """vmagent on loopback, discovering from an API server and connecting to none of the targets that it finds."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -12,7 +12,7 @@ from tests.peers.programs import Program, free_port, need
 Labels = dict[str, str]
 
 # The first two keep apart what would be one target when the meta labels are gone; the last one sends every request to a closed port.
-RULES = [
+RULES: list[dict[str, Any]] = [
     {"source_labels": ["__address__"], "target_label": "m_address"},
     {"action": "labelmap", "regex": "__meta_(.+)", "replacement": "m_$1"},
     {"target_label": "__address__", "replacement": "127.0.0.1:1"},
@@ -20,17 +20,23 @@ RULES = [
 
 
 class Vmagent:
-    """One vmagent with one scrape job per entry of `jobs` (a `kubernetes_sd_config` mapping each)."""
+    """One vmagent with one scrape job per entry of `jobs` (a `kubernetes_sd_config` mapping each).
 
-    def __init__(self, folder: Path, jobs: Mapping[str, Mapping[str, Any]]) -> None:
+    The last rule of each job must send its targets to a closed port, as RULES do, for vmagent connects to what it finds.
+    """
+
+    def __init__(self, folder: Path, jobs: Mapping[str, Mapping[str, Any]], rules: Mapping[str, Sequence[Mapping[str, Any]]] = {}) -> None:
         self.folder = folder
         self.jobs = jobs
+        self.rules = {name: list(rules.get(name, RULES)) for name in jobs}
+        assert all(of_job[-1] == RULES[-1] for of_job in self.rules.values())
         self.url = f"http://127.0.0.1:{free_port()}"
         self.program = Program(
             need("vmagent"),
             f"-promscrape.config={folder / 'scrape.yml'}",
             f"-httpListenAddr={self.url.removeprefix('http://')}",
             "-remoteWrite.url=http://127.0.0.1:1/",
+            "-promscrape.maxDroppedTargets=1000000",
             "-promscrape.kubernetesSDCheckInterval=1s",  # else its targets follow its own cache every 30 s
             f"-remoteWrite.tmpDataPath={folder / 'data'}",
             log=folder / "vmagent.log",
@@ -41,7 +47,7 @@ class Vmagent:
         self.folder.mkdir(parents=True, exist_ok=True)
         # JSON is YAML. A day between scrapes: nothing is to be scraped.
         scrape = [
-            {"job_name": name, "scrape_interval": "1d", "kubernetes_sd_configs": [config], "relabel_configs": RULES}
+            {"job_name": name, "scrape_interval": "1d", "kubernetes_sd_configs": [config], "relabel_configs": self.rules[name]}
             for name, config in self.jobs.items()
         ]
         (self.folder / "scrape.yml").write_text(json.dumps({"scrape_configs": scrape}))
@@ -63,14 +69,18 @@ class Vmagent:
 
         Of equal ones only one is active. The others are among the dropped, where vmagent also shows what went minutes ago.
         """
-        assert self.http is not None
-        async with self.http.get(f"{self.url}/api/v1/targets", raise_for_status=True) as answer:
-            data = json.loads(await answer.read())["data"]
+        data = await self.shown()
         found: dict[str, list[Labels]] = {name: [] for name in self.jobs}
         for target in data["activeTargets"]:
             labels = target["discoveredLabels"]
             found[labels["job"]].append({name: value for name, value in labels.items() if discovered(name)})
         return found
+
+    async def shown(self) -> Any:
+        """What its page of targets shows."""
+        assert self.http is not None
+        async with self.http.get(f"{self.url}/api/v1/targets", raise_for_status=True) as answer:
+            return json.loads(await answer.read())["data"]
 
     async def _ready(self) -> bool:
         assert self.http is not None

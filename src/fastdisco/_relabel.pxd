@@ -1,0 +1,102 @@
+"""Relabeling: the fields, with a line for each."""
+from libc.stdint cimport int32_t, int64_t, uint32_t
+
+from ._core cimport Symbols
+from ._index cimport index_t
+from ._labels cimport LabelShape, Shapes
+from ._memo cimport Memo
+
+cdef enum:                  # kinds of rules
+    SET, SET_NAMED, KEEP, COPY_LABELS, RENAME_LABELS, KEEP_LABELS
+
+cdef struct Env:            # the labels of one target while rules run: a list, names may repeat
+    uint32_t* names
+    uint32_t* values
+    uint32_t count, capacity
+    uint32_t given          # in Prometheus' dialect: the labels in front that no rule has set
+    bint repeats            # names may repeat
+
+cdef struct Plan:           # for targets of one shape: what rules start from, and what decides about them
+    LabelShape* shape       # owned
+    uint32_t count          # labels of the target and the defaults together, by name
+    uint32_t* names
+    int32_t* places         # of the value: in the target's values, or -1 - place in the defaults
+    uint32_t variant        # which filter, since rules over names may need other labels in other shapes
+    int32_t* filtered       # for each label of the filter its position in `names`, or -1
+
+cdef class Step:            # one rule
+    cdef object __weakref__
+    cdef readonly object rule
+    cdef int kind
+    cdef uint32_t* sources
+    cdef uint32_t source_count
+    cdef uint32_t* targets
+    cdef uint32_t target_count
+    cdef object function
+    cdef Memo memo          # by values of the sources; of rules over names by name
+    cdef Symbols symbols
+    cdef Step guard         # a KEEP, or None
+    cdef bint guard_drops
+    cdef bint prometheus    # how it sets labels
+
+    cdef int hold_names(self, tuple names, uint32_t** to) except -1
+    cdef int outcome(self, const uint32_t* key, uint32_t* result) except -1
+    cdef int ask(self, const uint32_t* key, uint32_t* result) except -1
+    cdef bint reads(self, list names)
+
+cdef class Filter:          # labels that decide whether a target is kept, up to the last rule that drops
+    cdef Symbols symbols
+    cdef uint32_t* names
+    cdef uint32_t count
+    cdef Memo memo          # values -> 0: kept, else 1 + the rule that drops
+
+cdef class Relabeling:
+    cdef Shapes shapes
+    cdef Symbols symbols
+    cdef list steps
+    cdef bint prometheus    # the dialect of the steps
+    cdef int step_count
+    cdef uint32_t bound
+    cdef int filter_length  # rules up to and with the last that may drop; 0: no filter
+    cdef list filters       # by variant
+    cdef dict variants      # names of a filter -> variant
+    cdef uint32_t* default_names
+    cdef uint32_t* default_values
+    cdef uint32_t default_count
+    cdef index_t plan_index
+    cdef Plan** plans
+    cdef uint32_t plan_count, plan_capacity
+    cdef Env env
+    cdef uint32_t* key      # scratch of a rule: the values that it reads
+    cdef uint32_t* result   # and its outcome
+    cdef uint32_t[3] known
+    cdef Memo instances     # (address, scheme) -> instance
+    cdef object make_instance
+    cdef int64_t* dropped   # by rule, then for no label left, then for no address
+    cdef readonly int64_t seen          # targets asked about
+    cdef readonly int64_t evaluated     # targets for which rules ran: a filter's miss, or a target that is kept
+
+    cdef Plan* plan(self, LabelShape* shape) except NULL
+    cdef Plan* new_plan(self, LabelShape* shape, uint32_t hash) except NULL
+    cdef Filter filter_of(self, LabelShape* shape)
+    cdef void forget_plans(self) noexcept
+    cdef int verdict(self, Plan* plan, const uint32_t* values) except -1
+    cdef bint decides(self, uint32_t name) except -1
+    cdef int start(self, Plan* plan, const uint32_t* values, Filter filter) except -1
+    cdef int run(self) except -2
+    cdef int run_filter(self) except -2
+    cdef uint32_t guarded(self, Step guard) except? 2
+    cdef int copy_snapshot(self, Step step, uint32_t count) except -1
+    cdef uint32_t fixed(self, str text) except 0
+    cdef list listed(self)
+    cdef bint is_filtered(self, Filter filter, Plan* plan, uint32_t position) noexcept
+    cdef bint begins(self, uint32_t name, const char* prefix, uint32_t length) noexcept
+    cdef uint32_t value_at(self, Plan* plan, const uint32_t* values, uint32_t position) noexcept
+    cdef int apply(self, Step step) except -1
+    cdef int read(self, Step step, uint32_t* key) except -1
+    cdef int push(self, uint32_t name, uint32_t value) except -1
+    cdef int assign(self, uint32_t name, uint32_t value, bint prometheus) except -1
+    cdef void remove(self, uint32_t at) noexcept
+    cdef int position(self, uint32_t name) noexcept
+    cdef int finish(self) except -1
+    cdef object labels(self)

@@ -1,0 +1,83 @@
+"""Relabeling: the rules of a job, run over the symbols of its targets' labels, with their outcomes remembered.
+
+Labels are lists as the original programs have them: sorted by name at first, then what rules add; docs/relabeling.md.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Literal, Self, TypeAlias, final
+
+from ._core import Symbols
+from ._labels import Labels
+from ._targets import Batch
+from .rules import Rule
+
+KINDS_OF_RULES: tuple[str, ...]
+
+_Label: TypeAlias = tuple[str, str]
+_Part: TypeAlias = tuple[int, tuple[tuple[int, Labels], ...]]
+_Ending: TypeAlias = Labels | int | Literal["no label is left", "no address"]
+
+@final
+class Step:
+    """A rule with its labels as symbols and its remembered outcomes; relabelings of the same symbols may share it."""
+
+    def __new__(cls, symbols: Symbols, rule: Rule, bound: int = 65536) -> Self: ...
+    @property
+    def rule(self) -> Rule: ...
+    @property
+    def remembered(self) -> int:
+        """Outcomes remembered now, those of the `if` too."""
+
+    @property
+    def given_up(self) -> bool:
+        """Whether remembering did not pay, and was stopped."""
+
+@final
+class Filter:
+    """The labels that decide whether a target is kept; made by a Relabeling."""
+
+    def __new__(cls, symbols: Symbols, names: tuple[int, ...], bound: int) -> Self: ...
+
+@final
+class Relabeling:
+    """The rules of one job, and the labels that its targets have besides the discovered ones, which win.
+
+    `instance` makes the label of that name out of an address and a scheme. Without `filtered` all rules run for every target, which gives
+    the same.
+    """
+
+    def __new__(
+        cls,
+        symbols: Symbols,
+        rules: Iterable[Rule | Step],
+        defaults: Mapping[str, str],
+        instance: Callable[[str, str], str],
+        *,
+        bound: int = 65536,
+        filtered: bool = True,
+    ) -> Self: ...
+    def survivors(self, batch: Batch, role: str, profile: int, below: int | None = None) -> list[_Part]:
+        """The parts that have targets which are kept: (key, ((position, final labels), ...)), as `Batch.targets` has them."""
+
+    def steps_of(self, labels: Labels) -> tuple[list[tuple[Rule, list[_Label], list[_Label]]], _Ending]:
+        """What each rule does to one target: (rule, labels before, labels after), up to the rule that drops it, and what comes of it:
+        the final labels, the number of the rule that drops it, or why there are no labels.
+        """
+
+    @property
+    def rules(self) -> tuple[Rule, ...]: ...
+    @property
+    def drops(self) -> tuple[tuple[int, ...], int, int]:
+        """Targets dropped so far: by each rule, because no label was left, and because there was no address."""
+
+    @property
+    def remembered(self) -> int:
+        """Outcomes remembered now, of rules and filters; those of a rule that others share are counted here, too."""
+
+    @property
+    def seen(self) -> int:
+        """Targets asked about so far."""
+
+    @property
+    def evaluated(self) -> int:
+        """Of these, those for which rules ran: the filter had not seen their labels, or they were kept."""

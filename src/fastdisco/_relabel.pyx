@@ -1,0 +1,703 @@
+"""Relabeling over symbols: a target's labels and a list of rules give its final labels, or the rule that drops it.
+
+    target -> plan of its shape -> filter (remembered by the values that decide) -> rules (remembered by what each reads) -> Labels
+
+Nothing here knows what a rule means: a rule is what it reads, what it writes, and a pure function of the values read (rules.py).
+Labels are a list in the original's order: sorted by name at first, then what rules add; names may repeat after renaming.
+"""
+import cython
+
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.string cimport memcmp, memcpy
+
+from ._core cimport Symbol, Symbols
+from ._fields cimport ABSENT, EMPTY, kind_number
+from ._index cimport index_add, index_free, index_next, index_probe, index_probe_t
+from ._labels cimport LabelShape, Labels, Layout, new_labels, shapes_of
+from ._memo cimport Memo
+from ._targets cimport Batch, Row, Target
+
+KINDS_OF_RULES = ("set", "set named", "keep", "copy labels", "rename labels", "keep labels")
+
+cdef enum:
+    MOST_FILTERED = 16      # labels that a filter is remembered by
+    MOST_PLANS = 4096       # then all are forgotten, and the filters with them
+    MOST_REACHED = 16       # names that a label may become; beyond that it is taken to decide
+
+cdef enum:                  # in `known`
+    KNOWN_ADDRESS = 0
+    KNOWN_INSTANCE = 1
+    KNOWN_SCHEME = 2
+
+
+@cython.final
+@cython.no_gc_clear     # freeing uses its references
+cdef class Step:
+    """A rule with its labels as symbols and its remembered outcomes."""
+
+    def __cinit__(self, Symbols symbols not None, rule, uint32_t bound=65536):
+        self.symbols = symbols
+        self.rule = rule
+        self.kind = KINDS_OF_RULES.index(rule.kind)
+        self.function = rule.function
+        self.source_count = len(rule.sources)
+        self.target_count = len(rule.targets)
+        self.hold_names(rule.sources, &self.sources)
+        self.hold_names(rule.targets, &self.targets)
+        self.prometheus = getattr(rule, "prometheus", False)
+        guard = getattr(rule, "guard", None)
+        if guard is not None:
+            self.guard = Step(symbols, _Condition(guard), bound)
+            self.guard_drops = guard.drops
+        cdef uint32_t results = 1
+        if self.kind == SET:
+            results = self.target_count
+        elif self.kind == SET_NAMED:
+            results = 2
+        # an outcome of a condition is a number; of the others symbols, ABSENT for no change
+        if self.kind == KEEP or self.kind == KEEP_LABELS:
+            self.memo = Memo(symbols, self.source_count if self.kind == KEEP else 1, 1, False, bound)
+        elif self.kind == SET or self.kind == SET_NAMED:
+            self.memo = Memo(symbols, self.source_count, results, True, bound)
+        else:
+            self.memo = Memo(symbols, 1, 1, True, bound)
+
+    def __dealloc__(self):
+        cdef uint32_t i
+        for i in range(self.source_count if self.sources != NULL else 0):
+            self.symbols.drop(self.sources[i])
+        for i in range(self.target_count if self.targets != NULL else 0):
+            self.symbols.drop(self.targets[i])
+        free(self.sources)
+        free(self.targets)
+
+    @property
+    def remembered(self) -> int:
+        """Outcomes remembered now, those of the `if` too."""
+        return len(self.memo) + (0 if self.guard is None else len(self.guard.memo))
+
+    @property
+    def given_up(self) -> bool:
+        """Whether remembering did not pay, and was stopped."""
+        return self.memo.given_up
+
+    cdef int hold_names(self, tuple names, uint32_t** to) except -1:
+        cdef uint32_t i = 0
+        to[0] = <uint32_t*> malloc((len(names) + 1) * sizeof(uint32_t))
+        if to[0] == NULL:
+            raise MemoryError
+        for name in names:
+            to[0][i] = self.symbols.intern_str(name)
+            self.symbols.hold(to[0][i])
+            i += 1
+        return 0
+
+    cdef int outcome(self, const uint32_t* key, uint32_t* result) except -1:
+        """The outcome for these ids, as many words as the rule has results."""
+        cdef uint32_t* found = self.memo.find(key)
+        if found != NULL:
+            memcpy(result, found, self.memo.results * sizeof(uint32_t))
+            return 0
+        self.ask(key, result)
+        self.memo.remember(key, result)
+        return 0
+
+    cdef bint reads(self, list names):
+        """Whether one of the names is among the sources."""
+        cdef uint32_t i
+        for i in range(self.source_count):
+            if self.sources[i] in names:
+                return True
+        return False
+
+    cdef int ask(self, const uint32_t* key, uint32_t* result) except -1:
+        """Runs the function."""
+        cdef uint32_t i
+        if self.kind >= COPY_LABELS:
+            answer = self.function(self.symbols.string(key[0]))
+            if self.kind == KEEP_LABELS:
+                result[0] = 1 if answer else 0
+            else:
+                result[0] = ABSENT if answer is None else self.symbols.intern_str(answer)
+            return 0
+        answer = self.function(tuple([self.symbols.string(key[i]) for i in range(self.source_count)]))
+        if self.kind == KEEP:
+            result[0] = 1 if answer else 0
+            return 0
+        for i in range(self.memo.results):
+            result[i] = ABSENT if answer is None else self.symbols.intern_str(answer[i])
+        return 0
+
+
+class _Condition:
+    """An `if`, as a rule that keeps."""
+
+    kind = "keep"
+    targets = ()
+
+    def __init__(self, guard):
+        self.sources = guard.sources
+        self.function = guard.function
+        self.function_of_all = guard.function_of_all
+
+
+@cython.final
+@cython.no_gc_clear     # freeing uses its references
+cdef class Filter:
+    """The labels of one filter."""
+
+    def __cinit__(self, Symbols symbols not None, tuple names, uint32_t bound):
+        cdef uint32_t i
+        self.symbols = symbols
+        self.names = <uint32_t*> malloc((len(names) + 1) * sizeof(uint32_t))
+        if self.names == NULL:
+            raise MemoryError
+        self.count = len(names)
+        for i in range(self.count):
+            self.names[i] = names[i]
+            symbols.hold(self.names[i])
+        self.memo = Memo(symbols, self.count, 1, False, bound)
+
+    def __dealloc__(self):
+        cdef uint32_t i
+        for i in range(self.count):
+            self.symbols.drop(self.names[i])
+        free(self.names)
+
+
+@cython.final
+@cython.no_gc_clear     # freeing uses its references
+cdef class Relabeling:
+    """Rules compiled for one table of symbols, with the labels that a target has before the first of them.
+
+    `rules` are those of rules.py or steps made of them, which several relabelings may share; `defaults` are label names and values
+    that the discovered labels override, and `instance` makes the label of that name out of an address and a scheme.
+    Without `filtered` all rules run for every target, which gives the same: tests compare.
+    """
+
+    def __cinit__(self, Symbols symbols not None, rules, defaults, instance, *, uint32_t bound=65536, bint filtered=True):
+        cdef uint32_t i = 0
+        self.bound = bound
+        self.symbols = symbols
+        self.shapes = shapes_of(symbols)
+        self.steps = [rule if isinstance(rule, Step) else Step(symbols, rule, bound) for rule in rules]
+        self.step_count = len(self.steps)
+        for step in self.steps:
+            if (<Step> step).symbols is not symbols:
+                raise ValueError("a step of other symbols")
+            self.prometheus = (<Step> step).prometheus
+        self.filter_length = 0
+        for place, step in enumerate(self.steps):
+            if filtered and ((<Step> step).kind == KEEP or (<Step> step).guard_drops):
+                self.filter_length = place + 1
+        self.filters = []
+        self.variants = {}
+        self.default_count = len(defaults)
+        self.default_names = <uint32_t*> malloc((self.default_count + 1) * sizeof(uint32_t))
+        self.default_values = <uint32_t*> malloc((self.default_count + 1) * sizeof(uint32_t))
+        self.dropped = <int64_t*> calloc(len(self.steps) + 2, sizeof(int64_t))
+        self.plans = <Plan**> malloc((MOST_PLANS + 1) * sizeof(Plan*))
+        if self.default_names == NULL or self.default_values == NULL or self.dropped == NULL or self.plans == NULL:
+            raise MemoryError
+        for name in sorted(defaults, key=str.encode):
+            self.default_names[i] = self.fixed(name)
+            self.default_values[i] = self.fixed(defaults[name])
+            i += 1
+        cdef uint32_t most = 1
+        for one in self.steps:
+            most = max(most, (<Step> one).source_count, (<Step> one).target_count, 2)
+            if (<Step> one).guard is not None:
+                most = max(most, (<Step> one).guard.source_count)
+        self.key = <uint32_t*> malloc(most * sizeof(uint32_t))
+        self.result = <uint32_t*> malloc(most * sizeof(uint32_t))
+        if self.key == NULL or self.result == NULL:
+            raise MemoryError
+        self.known[KNOWN_ADDRESS] = self.fixed("__address__")
+        self.known[KNOWN_INSTANCE] = self.fixed("instance")
+        self.known[KNOWN_SCHEME] = self.fixed("__scheme__")
+        self.make_instance = instance
+        self.instances = Memo(symbols, 2, 1, True, bound)
+
+    cdef uint32_t fixed(self, str text) except 0:
+        cdef uint32_t id = self.symbols.intern_str(text)
+        self.symbols.hold(id)
+        return id
+
+    def __dealloc__(self):
+        cdef uint32_t i
+        self.forget_plans()
+        for i in range(self.default_count):
+            self.symbols.drop(self.default_names[i])
+            self.symbols.drop(self.default_values[i])
+        for i in range(3):
+            self.symbols.drop(self.known[i])
+        free(self.default_names)
+        free(self.default_values)
+        free(self.dropped)
+        free(self.plans)
+        free(self.env.names)
+        free(self.env.values)
+        free(self.key)
+        free(self.result)
+
+    @property
+    def rules(self) -> tuple:
+        """The rules, in order."""
+        return tuple([(<Step> step).rule for step in self.steps])
+
+    @property
+    def drops(self) -> tuple[tuple[int, ...], int, int]:
+        """Targets dropped so far: by each rule, because no label was left, and because there was no address."""
+        cdef int count = len(self.steps)
+        return tuple([self.dropped[i] for i in range(count)]), self.dropped[count], self.dropped[count + 1]
+
+    @property
+    def remembered(self) -> int:
+        """Outcomes remembered now, of rules and filters together."""
+        return sum([len((<Filter> one).memo) for one in self.filters]) + sum([step.remembered for step in self.steps])
+
+    def survivors(self, Batch batch not None, str role, int profile, below=None) -> list:
+        """(key, ((position, Labels), ...)) of each part that has targets which are kept, with their final labels.
+
+        Keys and positions as `Batch.targets` has them.
+        """
+        cdef size_t i
+        cdef uint32_t j
+        cdef Row* row
+        cdef Target* target
+        cdef Plan* plan = NULL
+        cdef int verdict
+        cdef int count = self.step_count
+        cdef int kind = kind_number(role)
+        cdef uint64_t end = <uint64_t> -1 if below is None else <uint64_t> below << 24
+        if batch.shapes is not self.shapes:
+            raise ValueError("a batch of other symbols")
+        kept = []
+        for i in range(batch.row_count):
+            row = &batch.rows[i]
+            if row.kind != kind or row.profile != profile or row.key >= end:
+                continue
+            part = None
+            for j in range(row.first, row.first + row.count):
+                target = &batch.found[j]
+                self.seen += 1
+                if plan == NULL or plan.shape != target.shape:
+                    plan = self.plan(target.shape)
+                verdict = self.verdict(plan, batch.values + target.values)
+                if verdict == 0:
+                    self.start(plan, batch.values + target.values, None)
+                    self.evaluated += 1
+                    verdict = 1 + self.run()
+                    if verdict == 0:
+                        verdict = self.finish()
+                        if verdict:
+                            verdict += count
+                if verdict:
+                    self.dropped[verdict - 1] += 1
+                    continue
+                if part is None:
+                    part = []
+                part.append((target.ident, self.labels()))
+            if part is not None:
+                kept.append((row.key, tuple(part)))
+        return kept
+
+    def steps_of(self, Labels labels not None) -> tuple[list, object]:
+        """What each rule does to one target: (rule, labels before, labels after) up to the rule that drops it, then the final Labels,
+        or why there are none: the rule's number, or "no label is left", or "no address".
+
+        Labels are lists of (name, value), in the order in which rules see them.
+        """
+        if labels.shapes is not self.shapes:
+            raise ValueError("labels of other symbols")
+        cdef Plan* plan = self.plan(labels.shape)
+        cdef int i
+        cdef int dropped = -1
+        cdef int ending
+        self.start(plan, labels.ids, None)
+        seen = []
+        for i in range(len(self.steps)):
+            before = self.listed()
+            dropped = self.apply(<Step> self.steps[i])
+            if self.env.count == 0 and not (<Step> self.steps[i]).prometheus:
+                dropped = 1
+            seen.append(((<Step> self.steps[i]).rule, before, [] if dropped else self.listed()))
+            if dropped:
+                return seen, i
+        ending = self.finish()
+        if ending:
+            return seen, "no label is left" if ending == 1 else "no address"
+        return seen, self.labels()
+
+    cdef list listed(self):
+        cdef uint32_t i
+        return [(self.symbols.string(self.env.names[i]), self.symbols.string(self.env.values[i])) for i in range(self.env.count)]
+
+    # ---- plans and filters ----
+
+    cdef Plan* plan(self, LabelShape* shape) except NULL:
+        cdef uint32_t hash = shape.hash
+        cdef index_probe_t probe = index_probe(&self.plan_index, hash)
+        cdef uint32_t id
+        while True:
+            id = index_next(&probe)
+            if id == 0:
+                return self.new_plan(shape, hash)
+            if self.plans[id].shape == shape:
+                return self.plans[id]
+
+    cdef Plan* new_plan(self, LabelShape* shape, uint32_t hash) except NULL:
+        """Merges the shape's names with the defaults; the discovered label wins."""
+        cdef uint32_t i = 0
+        cdef uint32_t j = 0
+        cdef int order
+        cdef Filter filter
+        if self.plan_count >= MOST_PLANS:
+            self.forget_plans()
+        cdef uint32_t most = shape.count + self.default_count
+        filter = self.filter_of(shape) if self.filter_length else None
+        cdef Plan* made = <Plan*> calloc(1, sizeof(Plan))
+        if made == NULL:
+            raise MemoryError
+        made.names = <uint32_t*> malloc((most + 1) * sizeof(uint32_t))
+        made.places = <int32_t*> malloc((most + 1) * sizeof(int32_t))
+        made.filtered = <int32_t*> malloc(MOST_FILTERED * sizeof(int32_t))
+        if made.names == NULL or made.places == NULL or made.filtered == NULL:
+            raise MemoryError
+        while i < shape.count or j < self.default_count:
+            order = -1 if j == self.default_count else 1 if i == shape.count else self.shapes.compare(shape.names[i], self.default_names[j])
+            if order <= 0:
+                made.names[made.count] = shape.names[i]
+                made.places[made.count] = <int32_t> i
+                i += 1
+                j += order == 0
+            else:
+                made.names[made.count] = self.default_names[j]
+                made.places[made.count] = -1 - <int32_t> j
+                j += 1
+            made.count += 1
+        made.shape = shape
+        shape.refs += 1
+        made.variant = 0xFFFFFFFFu
+        if filter is not None:
+            made.variant = <uint32_t> self.filters.index(filter)
+            for i in range(filter.count):
+                made.filtered[i] = -1
+                for j in range(made.count):
+                    if made.names[j] == filter.names[i]:
+                        made.filtered[i] = <int32_t> j
+        self.plan_count += 1
+        self.plans[self.plan_count] = made
+        if not index_add(&self.plan_index, hash, self.plan_count):
+            raise MemoryError
+        return made
+
+    cdef Filter filter_of(self, LabelShape* shape):
+        """The labels that decide about targets of this shape: those from which something reaches what a rule of the filter reads.
+
+        None if they are too many to remember by.
+        """
+        cdef uint32_t i
+        cdef set needed = set()
+        for i in range(shape.count):
+            if self.decides(shape.names[i]):
+                needed.add(shape.names[i])
+        for i in range(self.default_count):
+            if self.decides(self.default_names[i]):
+                needed.add(self.default_names[i])
+        if len(needed) > MOST_FILTERED:
+            return None
+        names = tuple(sorted(needed))
+        if names not in self.variants:
+            self.variants[names] = len(self.filters)
+            self.filters.append(Filter(self.symbols, names, self.bound))
+        return self.filters[self.variants[names]]
+
+    cdef bint decides(self, uint32_t name) except -1:
+        """Whether a label of this name, or what rules copy or rename it to, is read by a rule of the filter."""
+        cdef Step step
+        cdef uint32_t i, result
+        cdef int place
+        cdef list reached = [name]      # a rule that takes labels away or overwrites them is taken to leave them
+        for place in range(self.filter_length):
+            step = <Step> self.steps[place]
+            if step.reads(reached) or (step.guard is not None and step.guard.reads(reached)):
+                return True
+            if step.kind == COPY_LABELS or step.kind == RENAME_LABELS:
+                # a rule may copy what it has copied, so the list grows; renaming happens once
+                for one in reached if step.kind == COPY_LABELS else reached[:]:
+                    i = one
+                    step.outcome(&i, &result)
+                    if result != ABSENT and result not in reached:
+                        if len(reached) == MOST_REACHED:
+                            return True
+                        reached.append(result)
+        return False
+
+    cdef void forget_plans(self) noexcept:
+        cdef uint32_t id
+        for id in range(1, self.plan_count + 1):
+            self.shapes.drop_shape(self.plans[id].shape)
+            free(self.plans[id].names)
+            free(self.plans[id].places)
+            free(self.plans[id].filtered)
+            free(self.plans[id])
+        self.plan_count = 0
+        index_free(&self.plan_index)
+        self.filters = []
+        self.variants = {}
+
+    cdef int verdict(self, Plan* plan, const uint32_t* values) except -1:
+        """0: nothing in the filter drops the target; else 1 + the rule that does. Also 0 where there is no filter to ask."""
+        cdef uint32_t[MOST_FILTERED] key
+        cdef uint32_t i, verdict
+        cdef uint32_t* found
+        cdef Filter filter
+        if plan.variant == 0xFFFFFFFFu:
+            return 0
+        filter = <Filter> self.filters[plan.variant]
+        for i in range(filter.count):
+            key[i] = ABSENT if plan.filtered[i] < 0 else self.value_at(plan, values, <uint32_t> plan.filtered[i])
+        found = filter.memo.find(key)
+        if found != NULL:
+            return <int> found[0]
+        if filter.memo.given_up:
+            return 0        # the rules run anyway
+        self.start(plan, values, filter)
+        self.evaluated += 1
+        verdict = <uint32_t> (1 + self.run_filter())
+        filter.memo.remember(key, &verdict)
+        return <int> verdict
+
+    cdef bint is_filtered(self, Filter filter, Plan* plan, uint32_t position) noexcept:
+        cdef uint32_t i
+        for i in range(filter.count):
+            if plan.filtered[i] == <int32_t> position:
+                return True
+        return False
+
+    cdef uint32_t value_at(self, Plan* plan, const uint32_t* values, uint32_t position) noexcept:
+        cdef int32_t place = plan.places[position]
+        return values[place] if place >= 0 else self.default_values[-1 - place]
+
+    # ---- running rules ----
+
+    cdef int start(self, Plan* plan, const uint32_t* values, Filter filter) except -1:
+        """All labels of a target, or those of the filter; in Prometheus an empty one is none."""
+        cdef uint32_t i, value
+        self.env.count = 0
+        self.env.repeats = False
+        for i in range(plan.count):
+            if filter is None or self.is_filtered(filter, plan, i):
+                value = self.value_at(plan, values, i)
+                if value != EMPTY or not self.prometheus:
+                    self.push(plan.names[i], value)
+        self.env.given = self.env.count
+        return 0
+
+    cdef int run(self) except -2:
+        """Runs the rules; -1, or the number of the one that drops the target or, but in Prometheus, takes its last label."""
+        cdef int i
+        cdef Step step
+        for i in range(self.step_count):
+            step = <Step> self.steps[i]
+            if self.apply(step) or (self.env.count == 0 and not step.prometheus):
+                return i
+        return -1
+
+    cdef int run_filter(self) except -2:
+        """Runs the rules of the filter over its labels; -1, or the number of the one that drops the target.
+
+        Where a rule may have taken the last label, which need not be here, the answer is left to the full run.
+        """
+        cdef int i
+        cdef Step step
+        for i in range(self.filter_length):
+            step = <Step> self.steps[i]
+            if self.apply(step):
+                return i
+            if self.env.count == 0 and step.kind == KEEP_LABELS and not step.prometheus:
+                return -1
+        return -1
+
+    cdef int apply(self, Step step) except -1:
+        """One rule; 1 if it drops the target."""
+        cdef uint32_t* key = self.key
+        cdef uint32_t* result = self.result
+        cdef uint32_t i, count
+        if step.guard is not None:
+            if self.env.repeats:
+                result[0] = self.guarded(step.guard)
+            else:
+                self.read(step.guard, key)
+                step.guard.outcome(key, result)
+            if not result[0]:
+                return step.guard_drops
+        if step.kind <= KEEP:
+            self.read(step, key)
+            step.outcome(key, result)
+            if step.kind == KEEP:
+                return not result[0]
+            if step.kind == SET_NAMED:
+                if result[0] != ABSENT:
+                    self.assign(result[0], result[1], step.prometheus)
+                return 0
+            for i in range(step.target_count):
+                if result[i] != ABSENT:
+                    self.assign(step.targets[i], result[i], step.prometheus)
+            return 0
+        count = self.env.count
+        if step.kind == KEEP_LABELS:
+            i = 0
+            while i < self.env.count:
+                step.outcome(&self.env.names[i], result)
+                if result[0]:
+                    i += 1
+                else:
+                    self.remove(i)
+        elif step.kind == RENAME_LABELS:
+            for i in range(count):
+                key[0] = self.env.names[i]
+                step.outcome(key, result)
+                if result[0] != key[0]:
+                    self.env.repeats = True     # perhaps
+                    self.env.names[i] = result[0]
+        elif step.prometheus:
+            return self.copy_snapshot(step, count)
+        else:
+            for i in range(count):
+                key[0] = self.env.names[i]
+                step.outcome(key, result)
+                if result[0] != ABSENT and result[0] != key[0]:
+                    self.assign(result[0], self.env.values[i], False)
+        return 0
+
+    cdef uint32_t guarded(self, Step guard) except? 2:
+        """The outcome of an `if` where names may repeat: any of their values counts, and nothing is remembered."""
+        cdef uint32_t i, j
+        values = []
+        for i in range(guard.source_count):
+            found = [self.symbols.string(self.env.values[j]) for j in range(self.env.count) if self.env.names[j] == guard.sources[i]]
+            values.append(found or ("",))
+        return 1 if guard.rule.function_of_all(values) else 0
+
+    cdef int copy_snapshot(self, Step step, uint32_t count) except -1:
+        """Copies labels as they were before the rule; in Prometheus a label copied onto itself counts as set."""
+        cdef uint32_t i, result
+        copied = []
+        for i in range(count):
+            step.outcome(&self.env.names[i], &result)
+            if result != ABSENT:
+                copied.append((result, self.env.values[i]))
+        for name, value in copied:
+            self.assign(name, value, True)
+        return 0
+
+    cdef int read(self, Step step, uint32_t* key) except -1:
+        """The values of a rule's sources; what is not there reads as empty."""
+        cdef uint32_t i
+        cdef int at
+        for i in range(step.source_count):
+            at = self.position(step.sources[i])
+            key[i] = EMPTY if at < 0 else self.env.values[at]
+        return 0
+
+    cdef int push(self, uint32_t name, uint32_t value) except -1:
+        cdef uint32_t* grown
+        if self.env.count == self.env.capacity:
+            self.env.capacity = self.env.capacity * 2 if self.env.capacity else 128
+            grown = <uint32_t*> realloc(self.env.names, self.env.capacity * sizeof(uint32_t))
+            if grown == NULL:
+                raise MemoryError
+            self.env.names = grown
+            grown = <uint32_t*> realloc(self.env.values, self.env.capacity * sizeof(uint32_t))
+            if grown == NULL:
+                raise MemoryError
+            self.env.values = grown
+        self.env.names[self.env.count] = name
+        self.env.values[self.env.count] = value
+        self.env.count += 1
+        return 0
+
+    cdef int assign(self, uint32_t name, uint32_t value, bint prometheus) except -1:
+        """Sets the first label of that name, or adds one.
+
+        In Prometheus an empty value takes the label away, and what rules have set comes after what there was before.
+        """
+        cdef int at = self.position(name)
+        if at < 0:
+            return 0 if prometheus and value == EMPTY else self.push(name, value)
+        if prometheus and (value == EMPTY or <uint32_t> at < self.env.given):
+            self.remove(<uint32_t> at)
+            return 0 if value == EMPTY else self.push(name, value)
+        self.env.values[at] = value
+        return 0
+
+    cdef void remove(self, uint32_t at) noexcept:
+        cdef uint32_t i
+        for i in range(at, self.env.count - 1):
+            self.env.names[i] = self.env.names[i + 1]
+            self.env.values[i] = self.env.values[i + 1]
+        self.env.count -= 1
+        self.env.given -= at < self.env.given
+
+    cdef int position(self, uint32_t name) noexcept:
+        """The first label of that name, or -1."""
+        cdef uint32_t i
+        for i in range(self.env.count):
+            if self.env.names[i] == name:
+                return <int> i
+        return -1
+
+    cdef int finish(self) except -1:
+        """Takes away empty labels, __meta_ and __tmp; sets `instance`. 1: no label is left; 2: no address."""
+        cdef uint32_t i
+        cdef bint left = False
+        cdef uint32_t count = self.env.count
+        cdef uint32_t[2] key
+        cdef uint32_t result
+        cdef uint32_t* found
+        cdef int at
+        self.env.count = 0
+        for i in range(count):
+            if self.env.values[i] != EMPTY and self.env.names[i] != EMPTY and not self.begins(self.env.names[i], b"__meta_", 7):
+                left = True
+                if not self.begins(self.env.names[i], b"__tmp", 5):
+                    self.env.names[self.env.count] = self.env.names[i]
+                    self.env.values[self.env.count] = self.env.values[i]
+                    self.env.count += 1
+        if not left:
+            return 1
+        at = self.position(self.known[KNOWN_ADDRESS])
+        if at < 0:
+            return 2
+        if self.position(self.known[KNOWN_INSTANCE]) < 0:
+            key[0] = self.env.values[at]
+            at = self.position(self.known[KNOWN_SCHEME])
+            key[1] = EMPTY if at < 0 else self.env.values[at]
+            found = self.instances.find(key)
+            if found == NULL:
+                result = self.symbols.intern_str(self.make_instance(self.symbols.string(key[0]), self.symbols.string(key[1])))
+                self.instances.remember(key, &result)
+            else:
+                result = found[0]
+            self.push(self.known[KNOWN_INSTANCE], result)
+        return 0
+
+    cdef bint begins(self, uint32_t name, const char* prefix, uint32_t length) noexcept:
+        cdef Symbol* symbol = self.symbols.at(name)
+        return symbol.length >= length and memcmp(symbol.text, prefix, length) == 0
+
+    cdef object labels(self):
+        """The labels as they are now."""
+        cdef Layout* layout = self.shapes.layout(self.env.names, self.env.count)
+        cdef uint32_t* values = <uint32_t*> malloc((layout.shape.count + 1) * sizeof(uint32_t))
+        cdef uint32_t i
+        if values == NULL:
+            raise MemoryError
+        for i in range(layout.shape.count):
+            values[i] = self.env.values[(layout.words + layout.count)[i]]
+        made = new_labels(self.shapes, layout.shape, values)
+        free(values)
+        return made

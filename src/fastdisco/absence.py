@@ -1,0 +1,54 @@
+"""Why an object gives no target: read off the object itself, for `explain`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def why_no_target(role: str, thing: Mapping[str, Any]) -> str:
+    """`thing` is an object as `get_object` gives it, of which rendering made no target."""
+    return _REASONS[role](thing)
+
+
+def _node(node: Mapping[str, Any]) -> str:
+    return "the node has no usable address"
+
+
+def _pod(pod: Mapping[str, Any]) -> str:
+    status, spec = pod.get("status", {}), pod.get("spec", {})
+    if not status.get("podIP"):
+        return "the pod has no IP address"
+    if status.get("phase") in ("Succeeded", "Failed"):
+        return f"the pod has finished: phase {status['phase']}"
+    containers = [*spec.get("containers", ()), *spec.get("initContainers", ())]
+    if not containers:
+        return "the pod has no container"
+    names = ", ".join(container.get("name", "") for container in containers)
+    return f"all containers have terminated: {names}"
+
+
+def _service(service: Mapping[str, Any]) -> str:
+    return "the service has no port"
+
+
+def _ingress(ingress: Mapping[str, Any]) -> str:
+    return "the ingress has no rule"
+
+
+def _endpoints(endpoints: Mapping[str, Any]) -> str:
+    subsets = endpoints.get("subsets") or ()
+    if not any(subset.get("addresses") or subset.get("notReadyAddresses") for subset in subsets):
+        return "the endpoints have no address"
+    return "no subset with addresses has a port"
+
+
+def _endpointslice(endpointslice: Mapping[str, Any]) -> str:
+    if not endpointslice.get("ports"):
+        return "the slice has no port"
+    return "the slice has no address"
+
+
+_REASONS = {
+    "node": _node, "pod": _pod, "service": _service, "ingress": _ingress, "endpoints": _endpoints, "endpointslice": _endpointslice,
+}  # fmt: skip

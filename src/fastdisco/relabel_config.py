@@ -1,0 +1,136 @@
+"""One relabeling rule as a user writes it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from .errors import ConfigError
+from .sections import Section, within
+
+PROMETHEUS_ACTIONS = (
+    "replace", "keep", "drop", "keepequal", "dropequal", "hashmod", "labelmap", "labeldrop", "labelkeep", "lowercase", "uppercase",
+)  # fmt: skip
+VICTORIAMETRICS_ACTIONS = (
+    "replace_all", "labelmap_all", "keep_if_equal", "drop_if_equal", "keep_if_contains", "drop_if_contains", "graphite",
+    "keep_metrics", "drop_metrics",
+)  # fmt: skip
+"""Those that Prometheus has not."""
+ACTIONS = PROMETHEUS_ACTIONS + VICTORIAMETRICS_ACTIONS
+
+
+@dataclass(frozen=True, slots=True)
+class RelabelConfig:
+    """A rule of `relabel_configs`; None: the key is not given, and its default holds. What it means is checked when it is compiled."""
+
+    action: str = "replace"
+    source_labels: tuple[str, ...] = ()
+    separator: str = ";"
+    target_label: str = ""
+    regex: str | None = None
+    """A list of several is joined with `|`; the default is `(.*)`."""
+    modulus: int = 0
+    replacement: str | None = None
+    """The default is `$1`."""
+    if_: tuple[str, ...] = ()
+    """Series selectors, `if` in YAML; the rule runs where one of them matches."""
+    match: str = ""
+    """Of `graphite`: the template."""
+    labels: tuple[tuple[str, str], ...] = ()
+    """Of `graphite`: labels and what they are set to."""
+
+    def __post_init__(self) -> None:
+        for name in ("source_labels", "if_"):
+            value = getattr(self, name)
+            if isinstance(value, str) or not all(isinstance(one, str) for one in value):
+                raise ConfigError(f"{name.rstrip('_')}: must be a list of strings, not {value!r}")
+            object.__setattr__(self, name, tuple(value))
+        object.__setattr__(self, "labels", tuple(self.labels.items() if isinstance(self.labels, Mapping) else self.labels))
+        object.__setattr__(self, "action", self.action.lower())
+        if self.action not in ACTIONS:
+            raise ConfigError(f"action: must be one of {', '.join(ACTIONS)}, not {self.action!r}")
+
+    @classmethod
+    def from_dict(cls, mapping: Mapping[str, Any], *, path: str = "") -> RelabelConfig:
+        """From a mapping as YAML gives it; `path` leads error messages."""
+        if not isinstance(mapping, Mapping):
+            raise ConfigError(f"{path}{': ' if path else ''}must be a mapping, not {type(mapping).__name__}")
+        with within(path):
+            section = Section(mapping)
+            rule = cls(
+                action=section.text("action") or "replace",
+                source_labels=tuple(plain_text(place, value) for place, value in section.items("source_labels")),
+                separator=plain_text("separator", section.take("separator", ";")),
+                target_label=plain_text("target_label", section.take("target_label", "")),
+                regex=_optional(_regex, section.take("regex")),
+                modulus=_modulus(section.take("modulus", 0)),
+                replacement=_optional(lambda value: plain_text("replacement", value), section.take("replacement")),
+                if_=_selectors(section.take("if", ())),
+                match=plain_text("match", section.take("match", "")),
+                labels=_labels(section),
+            )
+            section.end()
+            return rule
+
+
+def load_rules(rules: object, *, path: str = "relabel_configs") -> tuple[RelabelConfig, ...]:
+    """A list of rules as YAML gives it."""
+    if rules is None:
+        return ()
+    if not isinstance(rules, Sequence) or isinstance(rules, str):
+        raise ConfigError(f"{path}: must be a list, not {type(rules).__name__}")
+    return tuple(RelabelConfig.from_dict(rule, path=f"{path}[{index}]") for index, rule in enumerate(rules))
+
+
+def _optional(read: Callable[[Any], str], value: object) -> str | None:
+    return None if value is None else read(value)
+
+
+def plain_text(place: str, value: object) -> str:
+    """A number stands for its text, as in `replacement: 9100`; of `yes` and `true`, YAML does not tell which was written."""
+    if isinstance(value, bool):
+        raise ConfigError(f"{place}: must be a string; put it in quotes")
+    if isinstance(value, (str, int, float)):
+        return _number(value)
+    raise ConfigError(f"{place}: must be a string, not {type(value).__name__}")
+
+
+def _regex(value: object) -> str:
+    """Numbers and booleans stand for their text, and a list for its alternatives."""
+    if isinstance(value, list):
+        return "|".join("null" if one is None else _regex(one) for one in value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (str, int, float)):
+        return _number(value)
+    raise ConfigError(f"regex: must be a string or a list of strings, not {type(value).__name__}")
+
+
+def _number(value: str | float) -> str:
+    """As Go writes it: 1.0 is 1, and there is no exponent."""
+    return f"{Decimal(repr(value)).normalize():f}" if isinstance(value, float) and math.isfinite(value) else str(value)
+
+
+def _modulus(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 64:
+        raise ConfigError(f"modulus: must be a whole number, not {value!r}")
+    return value
+
+
+def _selectors(value: object) -> tuple[str, ...]:
+    if isinstance(value, str):
+        return (value,)
+    if isinstance(value, (list, tuple)) and all(isinstance(one, str) for one in value) and value != []:
+        return tuple(value)
+    raise ConfigError("if: must be a series selector or a list of them")
+
+
+def _labels(section: Section) -> tuple[tuple[str, str], ...]:
+    inner = section.section("labels")
+    if inner is None:
+        return ()
+    with inner:
+        return tuple((plain_text("name", name), plain_text(name, inner.take(name))) for name in inner.keys())  # noqa: SIM118  (a Section is no mapping)

@@ -1,0 +1,103 @@
+"""Jobs as a configuration file has them: `scrape_configs`, and of `global` what concerns discovery."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .config import KubernetesSDConfig
+from .errors import ConfigError
+from .relabel_config import RelabelConfig, load_rules, plain_text
+from .sections import within
+from .target_labels import TargetDefaults
+
+
+@dataclass(frozen=True, slots=True)
+class ScrapeConfig:
+    """One job; `relabel_configs` has the global rules in front."""
+
+    job_name: str
+    kubernetes_sd_configs: tuple[KubernetesSDConfig, ...]
+    relabel_configs: tuple[RelabelConfig, ...] = ()
+    target_defaults: TargetDefaults = field(default_factory=TargetDefaults)
+
+
+def load_scrape_configs(file: str | Path) -> tuple[ScrapeConfig, ...]:
+    """The jobs of a YAML file, in order; ConfigError names the file, the key and the reason.
+
+    Keys that are for the scraper only are passed over; relative file names start at the file's directory.
+    """
+    import yaml
+
+    file = Path(file)
+    try:
+        text = file.read_text(encoding="utf-8")
+        document = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file}: cannot be read: {error}") from None
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{file}: no valid YAML: {' '.join(str(error).split())}") from None
+    try:
+        return tuple(_jobs(document, str(file.parent)))
+    except ConfigError as error:
+        raise ConfigError(f"{file}: {error}") from None
+
+
+def _jobs(document: object, directory: str) -> Iterator[ScrapeConfig]:
+    top = _mapping(document, "the file")
+    common = _mapping(top.get("global") or {}, "global")
+    rules = load_rules(common.get("relabel_configs"), path="global.relabel_configs")
+    jobs = top.get("scrape_configs") or []
+    if not isinstance(jobs, list):
+        raise ConfigError(f"scrape_configs: must be a list, not {type(jobs).__name__}")
+    names: set[str] = set()
+    for index, entry in enumerate(jobs):
+        with within(f"scrape_configs[{index}]"):
+            job = _job(_mapping(entry, "job"), common, rules, directory)
+            if job.job_name in names:
+                raise ConfigError(f"job_name: another job is called {job.job_name!r}")
+            names.add(job.job_name)
+        yield job
+
+
+def _job(job: Mapping[str, Any], common: Mapping[str, Any], rules: tuple[RelabelConfig, ...], directory: str) -> ScrapeConfig:
+    name = job.get("job_name")
+    if not isinstance(name, str) or not name:
+        raise ConfigError("job_name: missing")
+    configs = job.get("kubernetes_sd_configs") or []
+    if not isinstance(configs, list):
+        raise ConfigError(f"kubernetes_sd_configs: must be a list, not {type(configs).__name__}")
+    interval = job.get("scrape_interval") or common.get("scrape_interval") or 60.0
+    timeout = job.get("scrape_timeout") or common.get("scrape_timeout") or 10.0
+    return ScrapeConfig(
+        name,
+        tuple(
+            KubernetesSDConfig.from_dict(config, path=f"kubernetes_sd_configs[{place}]", directory=directory)
+            for place, config in enumerate(configs)
+        ),
+        rules + load_rules(job.get("relabel_configs")),
+        TargetDefaults(
+            plain_text("scheme", job.get("scheme") or "http"),
+            plain_text("metrics_path", job.get("metrics_path") or "/metrics"),
+            interval,
+            timeout,
+            _params(job.get("params")),
+        ),
+    )
+
+
+def _params(value: object) -> dict[str, tuple[str, ...]]:
+    made = {}
+    for name, values in _mapping(value or {}, "params").items():
+        if not isinstance(values, list):
+            raise ConfigError(f"params.{name}: must be a list of strings")
+        made[str(name)] = tuple(plain_text(f"params.{name}[{place}]", one) for place, one in enumerate(values))
+    return made
+
+
+def _mapping(value: object, place: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise ConfigError(f"{place}: must be a mapping, not {type(value).__name__}")
+    return value

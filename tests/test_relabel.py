@@ -1,0 +1,402 @@
+"""Relabeling in the heart: what the plain reference gives, whatever is remembered, forgotten or shared."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fastdisco._core import Symbols
+from fastdisco._labels import Labels
+from fastdisco.relabel_config import RelabelConfig
+from fastdisco.rule_table import RuleTable
+
+from .relabel_reference import final
+from .relabel_rig import Pods, pod
+from .rule_strategies import KEYS, VALUES, Rule, label_sets, prometheus_rules, rules
+
+POD_LABELS = st.dictionaries(st.sampled_from(KEYS), st.sampled_from(VALUES), max_size=4)
+PODS = st.lists(st.tuples(POD_LABELS, st.sampled_from(["web", "db", "a"])), min_size=1, max_size=6)
+LABEL = "__meta_kubernetes_pod_label_"
+DEFAULTS = {"job": "j"}
+
+
+def pods_of(drawn: list[tuple[dict[str, str], str]]) -> Pods:
+    pods = Pods()
+    pods.put_all([pod(f"p{number}", labels, namespace) for number, (labels, namespace) in enumerate(drawn)])
+    return pods
+
+
+def kept(outcomes: list[Any]) -> list[dict[str, str]]:
+    return [outcome for outcome in outcomes if isinstance(outcome, dict)]
+
+
+# ---- heart and reference ----
+
+
+@pytest.mark.parametrize(("dialect", "made"), [("victoriametrics", rules()), ("prometheus", prometheus_rules())])
+def test_the_heart_gives_what_the_reference_gives(dialect: str, made: st.SearchStrategy[list[Rule]]) -> None:
+    """Filtered and not, asked again, one by one and all at once; and the counts of what dropped them."""
+
+    @settings(max_examples=250, deadline=None)
+    @given(made, label_sets(), PODS)
+    def check(rule_list: list[Rule], defaults: dict[str, str], drawn: list[tuple[dict[str, str], str]]) -> None:
+        pods = pods_of(drawn)
+        wanted = [final(defaults | labels, rule_list, dialect) for labels in pods.discovered()]
+        for options in ({}, {"filtered": False}, {"bound": 2}):
+            relabeling = pods.relabeling(rule_list, defaults, dialect, **options)
+            assert pods.survivors(relabeling) == kept(wanted)
+            assert pods.survivors(relabeling, budget=1) == kept(wanted)
+            by_rule, no_label, no_address = relabeling.drops
+            assert by_rule == tuple(2 * wanted.count(number) for number in range(len(rule_list)))
+            assert (no_label, no_address) == (2 * wanted.count("no label is left"), 2 * wanted.count("no address"))
+        for labels, outcome in zip(pods.labels(), wanted, strict=True):
+            ending = relabeling.steps_of(labels)[1]
+            assert (dict(ending) if isinstance(ending, Labels) else ending) == outcome
+
+    check()
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(rules(4), min_size=2, max_size=4), PODS)
+def test_a_job_does_not_change_what_another_sees(jobs: list[list[Rule]], drawn: list[tuple[dict[str, str], str]]) -> None:
+    pods = pods_of(drawn)
+    before = pods.discovered()
+    table = RuleTable(pods.symbols, "victoriametrics")
+    together = [table.relabeling(map(RelabelConfig.from_dict, job), DEFAULTS) for job in jobs]
+    found = [pods.survivors(relabeling) for relabeling in together]
+    assert found == [pods.survivors(pods.relabeling(job, DEFAULTS)) for job in jobs]
+    assert pods.discovered() == before
+
+
+def test_each_step_is_told_with_the_labels_before_and_after() -> None:
+    pods = pods_of([({"app": "a"}, "web")])
+    relabeling = pods.relabeling(
+        [
+            {"source_labels": [f"{LABEL}app"], "target_label": "app"},
+            {"action": "labelkeep", "regex": "__address__|app"},
+            {"action": "drop", "source_labels": ["app"], "regex": "a"},
+            {"target_label": "never", "replacement": "reached"},
+        ]
+    )
+    steps, ending = relabeling.steps_of(pods.labels()[0])
+    assert ending == 2
+    assert [rule.config.action for rule, _, _ in steps] == ["replace", "labelkeep", "drop"]
+    assert steps[0][2] == [*steps[0][1], ("app", "a")]
+    assert steps[1][2] == steps[2][1] == [("__address__", "127.0.0.1"), ("app", "a")]
+    assert steps[2][2] == []
+
+
+@pytest.mark.parametrize(
+    ("rule_list", "wanted"),
+    [
+        ([], {"__address__": "127.0.0.1", "instance": "127.0.0.1:80"}),
+        ([{"target_label": "instance", "replacement": "i"}], {"__address__": "127.0.0.1", "instance": "i"}),
+        (
+            [{"target_label": "__scheme__", "replacement": "https"}],
+            {"__address__": "127.0.0.1", "__scheme__": "https", "instance": "127.0.0.1:443"},
+        ),
+        ([{"target_label": "__tmp_x", "replacement": "x"}], {"__address__": "127.0.0.1", "instance": "127.0.0.1:80"}),
+        ([{"target_label": "x", "replacement": ""}], {"__address__": "127.0.0.1", "instance": "127.0.0.1:80"}),
+        ([{"target_label": "__address__", "replacement": ""}, {"target_label": "x", "replacement": "y"}], "no address"),
+        ([{"action": "labelkeep", "regex": "__meta_.*"}], "no label is left"),
+        ([{"target_label": "__address__", "replacement": ""}], "no label is left"),
+        ([{"target_label": "__address__", "replacement": ""}, {"target_label": "__tmp", "replacement": "y"}], "no address"),
+        ([{"action": "labeldrop", "regex": ".*"}], 0),
+    ],
+)  # fmt: skip
+def test_what_comes_after_the_last_rule(rule_list: list[Rule], wanted: Any) -> None:
+    pods = pods_of([({}, "web")])
+    ending = pods.relabeling(rule_list).steps_of(pods.labels()[0])[1]
+    assert (dict(ending) if isinstance(ending, Labels) else ending) == wanted
+
+
+def test_a_position_and_a_key_are_those_of_the_batch() -> None:
+    pods = Pods()
+    pods.put_all([pod("p0", {"a": "a"}), pod("p1", {"a": "b"}, ports=[80, 81]), pod("p2", {"a": "a"}, ports=[80])])
+    batch, _, _ = pods.renderer.walk(0, [("pod", 0)], 1 << 30)
+    everything = {key: [position for position, _ in part] for key, part in batch.targets("pod", 0)}
+    found = pods.relabeling([{"action": "keep", "source_labels": [f"{LABEL}a"], "regex": "b"}]).survivors(batch, "pod", 0)
+    batch.close()
+    (key, part), = found  # fmt: skip
+    assert [position for position, _ in part] == everything[key]
+    assert len(part) == 2
+
+
+def test_labels_and_batches_of_other_symbols_are_refused() -> None:
+    pods, others = pods_of([({}, "web")]), pods_of([({}, "web")])
+    relabeling = pods.relabeling([])
+    with pytest.raises(ValueError, match="of other symbols"):
+        relabeling.steps_of(others.labels()[0])
+    with pytest.raises(ValueError, match="of other symbols"):
+        others.survivors(relabeling)
+    with pytest.raises(ValueError, match="of other symbols"):
+        RuleTable(others.symbols, "victoriametrics").relabeling([], {}).__class__(
+            pods.symbols, [others.step({"action": "labeldrop", "regex": "a"})], {}, lambda address, _: address
+        )
+
+
+# ---- the filter: what decides is found through rules over names ----
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        [{"action": "labelmap", "regex": f"{LABEL}(.+)"}],
+        [{"action": "labelmap", "regex": f"{LABEL}(.+)", "replacement": "x_$1"}, {"action": "labelmap", "regex": "x_(.+)"}],
+        [{"action": "labelmap_all", "regex": f"^{LABEL}", "replacement": ""}],
+        [{"action": "labelmap_all", "regex": f"^{LABEL}", "replacement": "x_"}, {"action": "labelmap", "regex": "x_(.+)"}],
+        [{"action": "labelmap", "regex": f"{LABEL}(app)", "replacement": f"{LABEL}z"},
+         {"action": "labelmap", "regex": f"{LABEL}z", "replacement": "app"}],
+        # two labels that become one, the later in the list winning; one of them written anew where it stands
+        [{"target_label": f"{LABEL}b", "replacement": "db"}, {"action": "labelmap", "regex": f"{LABEL}(b|app)", "replacement": "app"}],
+        [{"source_labels": [f"{LABEL}app"], "target_label": "$1", "regex": "(.+)", "replacement": "web"},
+         {"action": "labelmap", "regex": "web", "replacement": "app"}],
+    ],
+)  # fmt: skip
+def test_the_filter_follows_labels_through_rules_over_names(before: list[Rule]) -> None:
+    pods = pods_of([({"app": app, "b": other}, "web") for app in ("web", "db") for other in ("web", "db")])
+    rule_list = [*before, {"action": "keep", "source_labels": ["app"], "regex": "web"}]
+    wanted = [final(DEFAULTS | labels, rule_list) for labels in pods.discovered()]
+    assert pods.survivors(pods.relabeling(rule_list, DEFAULTS)) == kept(wanted)
+
+
+def test_a_rule_that_takes_all_labels_is_what_drops_the_target() -> None:
+    """Also where the filter would go on, having seen only some of the labels."""
+    rule_list: list[Rule] = [
+        {"action": "labelkeep", "regex": "nothing"},
+        {"target_label": "a", "replacement": "b"},
+        {"action": "drop", "source_labels": ["a"], "regex": "b"},
+    ]
+    pods = pods_of([({}, "web")])
+    relabeling = pods.relabeling(rule_list)
+    assert pods.survivors(relabeling) == []
+    assert relabeling.drops == ((1, 0, 0), 0, 0)
+
+
+# ---- remembering ----
+
+KEEP_RE2 = {"action": "keep", "source_labels": [f"{LABEL}app", f"{LABEL}a"], "regex": "a[0-9]+;.?b"}
+
+
+def many(count: int, values: int, seed: int = 1, start: int = 0) -> list[dict[str, Any]]:
+    choose = random.Random(seed)
+    return [
+        pod(f"p{number}", {"app": f"a{choose.randrange(values) + start}", "a": choose.choice("bc"), "b": f"u{number + start}"})
+        for number in range(count)
+    ]
+
+
+def test_re2_runs_once_for_each_tuple_of_values() -> None:
+    pods = Pods()
+    pods.put_all(many(500, 20))
+    distinct = {(labels[f"{LABEL}app"], labels[f"{LABEL}a"]) for labels in pods.discovered()}
+    named = {"source_labels": [f"{LABEL}app"], "regex": "([a-z])([0-9]+)", "target_label": "$1", "replacement": "$2"}
+    relabeling = pods.relabeling([KEEP_RE2, named])
+    for _ in range(3):
+        pods.survivors(relabeling)
+    apps = {app for app, other in distinct if other == "b"}
+    assert pods.runs.count == len(distinct) + len(apps)
+
+
+def test_re2_runs_once_for_all_jobs_that_have_the_rule() -> None:
+    pods = Pods()
+    pods.put_all(many(300, 20))
+    table = RuleTable(pods.symbols, "victoriametrics")
+    jobs = [table.relabeling([RelabelConfig.from_dict(KEEP_RE2)], {"job": f"j{number}"}) for number in range(50)]
+    first = pods.survivors(jobs[0])
+    once = table.runs.count
+    assert first
+    assert once == len({(labels[f"{LABEL}app"], labels[f"{LABEL}a"]) for labels in pods.discovered()})
+    for job in jobs:
+        assert [labels | {"job": "j0"} for labels in pods.survivors(job)] == first
+    assert table.runs.count == once
+    assert len(table) == 1
+    del jobs, job
+    assert len(table) == 0
+
+
+@pytest.mark.parametrize(
+    "regex",
+    [
+        "a1", "a1|a2|a3", "(a1|a2)", "(?:a1|a2)", "a.*", "a.+", ".*1", ".+1", "a.*1", "(.*)", ".*", ".+", "(.+)", "^a1$",
+        "a\\.1", "a\\.(.*)", "",
+    ],
+)  # fmt: skip
+def test_plain_expressions_never_reach_re2(regex: str) -> None:
+    pods = Pods()
+    pods.put_all(many(50, 5))
+    source = [f"{LABEL}app"]
+    selector = f'{{{LABEL}app=~"{regex}" or t=~"|x"}}'.replace("\\", "\\\\")
+    relabeling = pods.relabeling(
+        [
+            {"source_labels": source, "regex": regex, "target_label": "t", "if": selector},
+            {"action": "labelmap", "regex": regex},
+            {"action": "drop", "source_labels": source, "regex": regex, "if": '{t="nothing"}'},
+            {"action": "labeldrop", "regex": regex},
+        ]
+    )
+    pods.survivors(relabeling)
+    pods.survivors(relabeling)
+    assert pods.runs.count == 0
+
+
+def test_the_bound_forgets_and_the_outcomes_stay_right() -> None:
+    pods = Pods()
+    pods.put_all(many(400, 100))
+    rule_list = [KEEP_RE2, {"source_labels": [f"{LABEL}b"], "regex": "u(.)(.*)", "target_label": "b", "replacement": "$2-$1"}]
+    wanted = kept([final(DEFAULTS | labels, rule_list) for labels in pods.discovered()])
+    relabeling = pods.relabeling(rule_list, DEFAULTS, bound=7)
+    for _ in range(3):
+        assert pods.survivors(relabeling) == wanted
+        assert relabeling.remembered <= 7 * 3  # two rules and a filter
+    assert relabeling.seen == 1200
+
+
+def test_what_never_comes_again_is_not_remembered() -> None:
+    """Under a tenth of several thousand look-ups found something: nothing more is remembered, and the outcomes stay right."""
+    pods = Pods()
+    rule: Rule = {"source_labels": [f"{LABEL}b"], "regex": "u(.)(.*)", "target_label": "b", "replacement": "$2-$1"}
+    pods.put_all(many(9000, 3))
+    step = pods.step(rule)
+    relabeling = pods.relabeling([]).__class__(pods.symbols, [step], DEFAULTS, lambda address, _: address)
+    found = pods.survivors(relabeling)
+    assert step.given_up
+    assert step.remembered == 0
+    runs = pods.runs.count
+    assert pods.survivors(relabeling) == found
+    assert pods.runs.count == runs + 9000
+    assert [labels["b"] for labels in found[:12]] == ["-0", "-1", "-2", "-3", "-4", "-5", "-6", "-7", "-8", "-9", "0-1", "1-1"]
+
+
+def test_outcomes_are_forgotten_with_their_symbols() -> None:
+    pods = Pods()
+    relabeling = pods.relabeling([KEEP_RE2, {"source_labels": [f"{LABEL}b"], "regex": "u(.+)x?", "target_label": "b"}], DEFAULTS)
+    pods.put_all(many(300, 300))
+    pods.survivors(relabeling)
+    assert relabeling.remembered > 300
+    pods.put_all([pod("p", {"app": "a1", "a": "b", "b": "u1"})])
+    pods.survivors(relabeling)
+    pods.sweep()
+    pods.sweep()  # what the outcomes owned
+    # the one pod's own, and what two fixed names and addresses make
+    assert relabeling.remembered <= 6
+    before = len(pods.symbols)
+    for start in range(1000, 6000, 1000):
+        pods.put_all(many(300, 300, start=start))
+        assert pods.survivors(relabeling)
+        pods.sweep()
+        pods.sweep()
+        assert relabeling.remembered <= 1300
+    pods.put_all([pod("p", {"app": "a1", "a": "b", "b": "u1"})])
+    for _ in range(3):
+        pods.sweep()
+    assert len(pods.symbols) <= before + 5
+
+
+@pytest.mark.parametrize("bound", [3, 50, 65536])
+@pytest.mark.parametrize("seed", range(3))
+def test_an_id_given_to_another_string_never_meets_an_old_outcome(bound: int, seed: int) -> None:
+    """Pods come and go with ever new strings, whose ids are used again; sweeps run to the end or are in their midst."""
+    choose = random.Random(seed)
+    pods = Pods()
+    rule_list: list[Rule] = [
+        {"source_labels": [f"{LABEL}app", f"{LABEL}a"], "regex": "(.*[02468]);(.*)", "action": "keep"},
+        {"source_labels": [f"{LABEL}b"], "regex": "u([0-9])(.*)", "target_label": "b", "replacement": "$2-$1"},
+        {"source_labels": ["__meta_kubernetes_namespace", f"{LABEL}a"], "regex": "web;v.*[0-8]", "action": "keep"},
+        {"source_labels": ["__meta_kubernetes_namespace", f"{LABEL}a"], "regex": "(web);v(.)(.*)", "target_label": "x"},
+        {"source_labels": ["b", f"{LABEL}app"], "regex": "(.*);a(.*)", "target_label": "n_$2", "replacement": "$1"},
+        {"action": "uppercase", "source_labels": [f"{LABEL}a", "b"], "target_label": "up"},
+        {"action": "labelmap", "regex": f"{LABEL}(k.*[13579])"},
+        {"action": "labeldrop", "regex": "n_.*[37]"},
+        {"target_label": "odd", "replacement": "{{b}}!", "if": '{b=~".*[13579]-."}'},
+    ]
+    relabeling = pods.relabeling(rule_list, DEFAULTS, bound=bound)
+    shared = [pods.relabeling(rule_list[:3], {"job": "k"}, bound=bound), pods.relabeling(rule_list[3:], {}, bound=bound)]
+    names: set[str] = set()
+    for cycle in range(40):
+        made = []
+        for number in range(choose.randrange(1, 40)):
+            fresh = choose.randrange(10**9)
+            labels = {"app": f"a{fresh % 1000}", "a": f"v{fresh}", "b": f"u{fresh // 7}"}
+            labels[f"k{choose.randrange(2000)}"] = choose.choice("xyz")
+            made.append(pod(f"p{choose.randrange(10**6)}", labels, ip=f"127.0.{choose.randrange(250)}.{number}"))
+        pods.put_all(made)
+        discovered = pods.discovered()
+        names.update(labels["__meta_kubernetes_pod_name"] for labels in discovered)
+        jobs: Any = ((relabeling, rule_list, DEFAULTS), (shared[0], rule_list[:3], {"job": "k"}), (shared[1], rule_list[3:], {}))
+        for one, its_rules, defaults in jobs:
+            wanted = kept([final(defaults | labels, its_rules) for labels in discovered])
+            assert pods.survivors(one, budget=choose.choice([1, 7, 1000])) == wanted
+            if choose.randrange(3) == 0:
+                pods.symbols.sweep(choose.choice([1, 10, 100]))  # a slice, in whatever phase it is
+        if choose.randrange(2):
+            pods.sweep()
+        if cycle % 8 == 7:
+            pods.put_all([])
+            pods.sweep()
+            pods.sweep()
+    # ids have been used again: many more strings were seen than there are ids
+    assert len(pods.symbols) < len(names) + 3000
+
+
+def test_shapes_come_and_go() -> None:
+    """More shapes than plans are kept for, and so filters forgotten with them."""
+    pods = Pods()
+    keep = {"action": "keep", "source_labels": ["1", "2", "3"], "regex": "x;.*"}
+    relabeling = pods.relabeling([{"action": "labelmap", "regex": f"{LABEL}k(.+)"}, keep], DEFAULTS)
+    for start in range(0, 5000, 1000):
+        pods.put_all([pod(f"p{number}", {f"k{number}": "x", f"k{number % 3 + 1}": "x"}) for number in range(start, start + 1000)])
+        found = pods.survivors(relabeling)
+        assert found
+        assert all(labels["1"] == "x" for labels in found)
+
+
+# ---- a hundred jobs ----
+
+
+def test_a_hundred_jobs_cost_what_the_design_promises() -> None:
+    """Each keeps one application of twenty: rules run once per application and job, and once per target that is kept."""
+    pods = Pods()
+    pods.put_all([pod(f"p{number}", {"app": f"app-{number % 20}", "b": f"u{number}"}) for number in range(1000)])
+    table = RuleTable(pods.symbols, "victoriametrics")
+
+    def job(number: int) -> Any:
+        application = f"[{number % 20}]" if number % 20 < 10 else str(number % 20)  # half of them need RE2
+        configs: list[Rule] = [
+            {"action": "keep", "source_labels": [f"{LABEL}app"], "regex": f"app-{application}"},
+            {"source_labels": ["__meta_kubernetes_pod_name"], "regex": "(p)(.+)", "target_label": "pod"},
+            {"action": "labelmap", "regex": f"{LABEL}(.+)"},
+        ]
+        return table.relabeling(map(RelabelConfig.from_dict, configs), {"job": f"j{number}"})
+
+    jobs = [job(number) for number in range(100)]
+    for one in jobs:
+        assert len(pods.survivors(one)) == 50
+        assert (one.seen, one.evaluated) == (1000, 20 + 50)
+        assert one.drops == ((950, 0, 0), 0, 0)
+    assert len(table) == 20 + 2
+    # ten rules need RE2 for twenty applications; and one for the thousand pods, whatever the number of jobs
+    runs = table.runs.count
+    assert runs == 10 * 20 + 1000
+    another = job(100)
+    assert len(pods.survivors(another)) == 50
+    assert another.evaluated == 20 + 50
+    assert table.runs.count == runs
+    # outcomes: twenty of the filter, and those of the rules that all share
+    assert another.remembered < 20 + 20 + 1000 + 100
+
+
+def test_a_symbol_table_outlives_its_steps() -> None:
+    symbols = Symbols()
+    table = RuleTable(symbols, "victoriametrics")
+    step = table.step(RelabelConfig(target_label="a", replacement="b"))
+    assert table.step(RelabelConfig(target_label="a", replacement="b", action="Replace")) is step
+    assert table.step(RelabelConfig(target_label="a", replacement="c")) is not step
+    del step
+    while symbols.sweep():
+        pass
+    assert len(table) == 0

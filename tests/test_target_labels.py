@@ -1,0 +1,80 @@
+"""The labels before the first rule, and what is made of those after the last one."""
+
+from __future__ import annotations
+
+import pytest
+
+from fastdisco.errors import ConfigError
+from fastdisco.target_labels import TargetDefaults, default_labels, prometheus_instance, stored_labels, victoriametrics_instance
+
+
+def test_the_labels_before_the_first_rule() -> None:
+    defaults = TargetDefaults("https", "/m", "1d", "30s", {"module": ("x", "y"), "none": ()})
+    assert default_labels("j", defaults, "victoriametrics") == {
+        "job": "j", "__scheme__": "https", "__metrics_path__": "/m", "__scrape_interval__": "24h0m0s", "__scrape_timeout__": "30s",
+        "__param_module": "x",
+    }  # fmt: skip
+    assert default_labels("j", defaults, "prometheus")["__scrape_interval__"] == "1d"
+
+
+def test_what_they_are_if_nothing_is_said() -> None:
+    labels = default_labels("j", TargetDefaults(), "victoriametrics")
+    assert labels == {
+        "job": "j", "__scheme__": "http", "__metrics_path__": "/metrics", "__scrape_interval__": "1m0s", "__scrape_timeout__": "10s",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("written", "go", "prometheus"),
+    [
+        ("1ms", "1ms", "1ms"), ("500ms", "500ms", "500ms"), ("1s", "1s", "1s"), (1.5, "1.5s", "1s500ms"), ("90s", "1m30s", "1m30s"),
+        ("1h", "1h0m0s", "1h"), ("1h1ms", "1h0m0.001s", "1h1ms"), ("26h", "26h0m0s", "1d2h"), ("1w", "168h0m0s", "1w"),
+        ("8d", "192h0m0s", "8d"),
+        ("1y", "8760h0m0s", "1y"), (0.25, "250ms", "250ms"), (0.0015, "1.5ms", "2ms"), (0.0000015, "1.5µs", "0s"), (61, "1m1s", "1m1s"),
+    ],
+)  # fmt: skip
+def test_durations_are_written_as_each_program_does(written: float | str, go: str, prometheus: str) -> None:
+    defaults = TargetDefaults(scrape_interval=written)
+    assert default_labels("j", defaults, "victoriametrics")["__scrape_interval__"] == go
+    assert default_labels("j", defaults, "prometheus")["__scrape_interval__"] == prometheus
+
+
+def test_nobody_waits_longer_than_until_the_next_scrape() -> None:
+    assert TargetDefaults(scrape_interval="5s").scrape_timeout == 5.0
+    assert TargetDefaults(scrape_interval="5s", scrape_timeout="1s").scrape_timeout == 1.0
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"scrape_interval": "often"}, "scrape_interval: must be a duration"),
+        ({"scrape_interval": 0}, "scrape_interval: must be above 0"),
+        ({"scrape_timeout": -1.0}, "scrape_timeout: must be above 0"),
+        ({"scheme": "ftp"}, "scheme: must be http or https, not 'ftp'"),
+    ],
+)
+def test_mistakes_are_told(values: dict[str, float | str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        TargetDefaults(**values)  # type: ignore[arg-type]
+
+
+def test_the_scheme_may_be_in_capitals() -> None:
+    assert TargetDefaults("HTTPS").scheme == "https"
+
+
+@pytest.mark.parametrize(
+    ("address", "scheme", "wanted"),
+    [
+        ("a:1", "http", "a:1"), ("a", "http", "a:80"), ("a", "", "a:80"), ("a", "https", "a:443"), ("[::1]", "http", "[::1]"),
+        ("https://a", "http", "a:443"),
+        ("http://a", "https", "a:80"), ("a/m", "http", "a:80"), ("a:1/m", "http", "a:1"), ("https://a:1/m", "http", "a:1"),
+        ("http://https://a", "http", "https:"), ("ftp://a", "http", "ftp:"),
+    ],
+)  # fmt: skip
+def test_the_instance_of_an_address(address: str, scheme: str, wanted: str) -> None:
+    assert victoriametrics_instance(address, scheme) == wanted
+    assert prometheus_instance(address, scheme) == address
+
+
+def test_samples_are_stored_without_labels_of_special_meaning() -> None:
+    assert stored_labels({"job": "j", "__address__": "a", "__param_x": "y", "_a": "b"}) == {"job": "j", "_a": "b"}
