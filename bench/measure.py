@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Coroutine
 
+import orjson
 import uvloop
 
 from bench.holds import LoopHolds
 from bench.memory import peak, resident
-from fastdisco import Discovery, KubernetesSDConfig, Labels
+from fastdisco import APIWatcher, Discovery, KubernetesSDConfig, Labels, RelabelConfig
 from fastdisco.synthetic import SyntheticProcess
 
 
@@ -57,6 +59,56 @@ async def roles(pods: int) -> None:
             took, cpu = time.perf_counter() - began, time.process_time() - cpu
         targets = sum(len(job.scrape_works()) for job in discovery.jobs.values())
         print(f"roles: {pods} pods, six roles, {targets} targets: {took:.2f} s, {cpu:.2f} CPU s, peak {peak():.0f} MB; {_held(holds)}")
+
+
+async def jobs(pods: int) -> None:
+    """A hundred jobs started together, each keeping the pods of one of a hundred applications; then one job more."""
+    async with SyntheticProcess(pods=pods, apps=100, oddities=0.0) as server, Discovery() as discovery:
+        config = KubernetesSDConfig("pod", api_server=server.url)
+        services = orjson.loads((await asyncio.to_thread(server.request, "GET", "/api/v1/services"))[1])["items"]
+        names = sorted({one["metadata"]["labels"]["app"] for one in services})
+        calls = 0
+
+        def make(labels: Labels) -> Work:
+            nonlocal calls
+            calls += 1
+            return Work(labels)
+
+        def start(name: str, app: str) -> APIWatcher:
+            rules = [
+                RelabelConfig("keep", ("__meta_kubernetes_pod_label_app",), regex=app),
+                RelabelConfig("labelmap", regex="__meta_kubernetes_pod_label_(.+)"),
+                RelabelConfig("replace", ("__meta_kubernetes_namespace",), target_label="namespace"),
+                RelabelConfig("replace", ("__meta_kubernetes_pod_name",), target_label="pod"),
+            ]
+            return discovery.watch(name, config, make, relabel_configs=rules)
+
+        with LoopHolds() as holds:
+            began, cpu = time.perf_counter(), time.process_time()
+            for app in names:
+                start(app, app)
+            for job in discovery.jobs.values():
+                await job.synced()
+            took, cpu = time.perf_counter() - began, time.process_time() - cpu
+        kept = sum(len(job.scrape_works()) for job in discovery.jobs.values())
+        dropped = sum(job.status()["dropped"] for job in discovery.jobs.values())
+        if kept + dropped != 3 * pods * len(names) or kept != 3 * pods:
+            raise AssertionError(f"{kept} kept, {dropped} dropped, of {3 * pods} targets in {len(names)} jobs")
+        print(
+            f"jobs: {pods} pods, {len(names)} jobs, {kept} targets kept, {dropped} dropped: {took:.2f} s, {cpu:.2f} CPU s, "
+            f"{_rendered(discovery):.0f} objects rendered, {calls} constructor calls, peak {peak():.0f} MB, now {resident():.0f} MB; "
+            f"{_held(holds)}"
+        )
+        rendered, made = _rendered(discovery), calls
+        with LoopHolds() as holds:
+            began, cpu = time.perf_counter(), time.process_time()
+            job = start("one more", names[0])
+            await job.synced()
+            took, cpu = time.perf_counter() - began, time.process_time() - cpu
+        print(
+            f"jobs: one more: {took:.3f} s, {cpu:.3f} CPU s, {_rendered(discovery) - rendered:.0f} objects rendered, "
+            f"{calls - made} constructor calls; {_held(holds)}"
+        )
 
 
 async def delay(pods: int) -> None:
@@ -107,6 +159,8 @@ FIGURES: dict[str, tuple[Callable[[int], Coroutine[None, None, None]], int]] = {
     "sync": (sync, 10_000),
     "sync-100k": (sync, 100_000),
     "roles": (roles, 10_000),
+    "jobs": (jobs, 10_000),
+    "jobs-100k": (jobs, 100_000),
     "churn": (delay, 10_000),
     "turnovers": (turnovers, 10_000),
 }
@@ -116,9 +170,16 @@ def _held(holds: LoopHolds) -> str:
     return f"longest hold {holds.longest * 1000:.1f} ms, longest collection {holds.longest_collection * 1000:.1f} ms"
 
 
+def _rendered(discovery: Discovery) -> float:
+    return _sample(discovery, "objects_rendered_total")
+
+
 def _received(discovery: Discovery) -> float:
-    registry = discovery.metrics.registry
-    return registry.get_sample_value("fastdisco_discovery_kubernetes_bytes_received_total", {"role": "pod"}) or 0.0
+    return _sample(discovery, "bytes_received_total")
+
+
+def _sample(discovery: Discovery, name: str) -> float:
+    return discovery.metrics.registry.get_sample_value(f"fastdisco_discovery_kubernetes_{name}", {"role": "pod"}) or 0.0
 
 
 def main() -> None:

@@ -13,11 +13,12 @@ SOURCE = ROOT / "src" / "fastdisco"
 # bytes → events → objects → targets → jobs → export, one group of modules per row.
 ORDER = """
 errors sections config metrics backoff
+relabel_config regexes graphite series_selector rules target_labels scrape_config
 auth api
 _scan _index _fields _core _parse _json url_reader recovery url_watcher
 _labels _targets roles
-graphite regexes relabel_config series_selector rules target_labels _memo _relabel rule_table scrape_config absence
-changes subscriber direct_loads group_watcher api_watcher thread discovery
+_memo _relabel rule_table absence explanation
+changes works subscriber direct_loads group_watcher api_watcher thread discovery
 _export sidecar synthetic cli __init__ __main__
 """.split()
 DRAWERS = {"util", "utils", "helper", "helpers", "common", "misc"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -12,9 +13,9 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 from prometheus_client.parser import text_string_to_metric_families
 
-from fastdisco import Discovery, KubernetesSDConfig
+from fastdisco import Discovery, KubernetesSDConfig, RelabelConfig
 from fastdisco.sidecar import make_app
-from fastdisco.sidecar.targets import active_targets, target
+from fastdisco.sidecar.targets import active_targets, relabeled_target, target
 from fastdisco.synthetic import SyntheticProcess
 
 
@@ -85,6 +86,42 @@ async def test_targets_are_chosen_by_state_and_pool(cluster: SyntheticProcess) -
         assert len((await data_of(client, scrapePool="node", state="any"))["activeTargets"]) == nodes
         for query in ({"state": "dropped"}, {"state": "up"}, {"scrapePool": "none"}):
             assert (await data_of(client, **query))["activeTargets"] == []
+
+
+def test_a_target_with_rules_is_shown_by_its_final_labels() -> None:
+    """What is scraped, and what is stored; discovered labels are not there."""
+    shown = relabeled_target(
+        "web",
+        {
+            "__address__": "127.0.0.1", "__metrics_path__": "probe", "__param_module": "a b", "__scheme__": "https", "instance": "x",
+            "__scrape_interval__": "15s", "__scrape_timeout__": "5s", "job": "other",
+        },
+    )  # fmt: skip
+    assert shown["scrapeUrl"] == shown["globalUrl"] == "https://127.0.0.1:443/probe?module=a+b"
+    assert (shown["scrapeInterval"], shown["scrapeTimeout"], shown["scrapePool"]) == ("15s", "5s", "web")
+    assert (shown["labels"], shown["discoveredLabels"]) == ({"instance": "x", "job": "other"}, {})
+
+
+async def test_jobs_with_rules_show_what_they_keep_and_count_what_they_drop(cluster: SyntheticProcess) -> None:
+    """Dropped targets are counted as they are now, once each, also where a target has changed several times."""
+    async with sidecar(cluster, "pod") as (discovery, client):
+        config = KubernetesSDConfig("pod", api_server=cluster.url)
+        keep = RelabelConfig("keep", ("__meta_kubernetes_pod_container_port_name",), regex="metrics")
+        one = RelabelConfig("replace", target_label="__address__", replacement="127.0.0.1:1")
+        jobs = {"metrics": [keep], "one": [one], "all": []}
+        for name, rules in jobs.items():
+            await discovery.watch(name, config, relabel_configs=rules).synced()
+        data = await data_of(client)
+        targets = len(discovery.jobs["pod"].scrape_works())
+        kept = {name: len(discovery.jobs[name].scrape_works()) for name in jobs}
+        assert data["droppedTargetCounts"] == {"all": 0, "metrics": targets - kept["metrics"], "one": 0}
+        assert (kept["one"], kept["all"], kept["metrics"] > 100) == (1, targets, True)
+        shown = Counter(target["scrapePool"] for target in data["activeTargets"])
+        assert shown == kept | {"pod": targets}
+        discovery.jobs["metrics"].reconfigure(relabel_configs=[keep, one])
+        for _ in range(3):
+            data = await data_of(client, scrapePool="metrics")
+        assert data["droppedTargetCounts"] == {"metrics": targets - kept["metrics"]}
 
 
 async def test_the_loop_goes_on_while_targets_are_served(cluster: SyntheticProcess) -> None:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastdisco.subscriber import PART_BITS, Subscriber
+from fastdisco.works import Works
 
 Targets = dict[int, list[tuple[int, str]]]  # by key; texts stand for labels here
 SLOT = 7 << PART_BITS
@@ -35,13 +36,10 @@ class Recorder:
 class Job:
     """Writes down what it is told."""
 
-    def __init__(self, constructor: Callable[[Any], Any] | None = Work) -> None:
-        self.constructor = constructor
+    def __init__(self, constructor: Callable[[Any], Any] | None = Work, *, sharing: bool = False, holders: int = 1) -> None:
         self.told: list[tuple[Any, ...]] = []
         self.errors: list[BaseException] = []
-
-    def constructor_failed(self, error: BaseException) -> None:
-        self.errors.append(error)
+        self.works = Works(constructor, self.errors.append, sharing=sharing, holders=holders)
 
     def caught_up(self) -> None: ...
 
@@ -56,18 +54,23 @@ class Job:
 
 
 def subscriber(job: Job) -> Subscriber:
-    return Subscriber(job, "pod", 0, ("pod",))
+    return Subscriber(job, "pod", 0, ("pod",), job.works)
 
 
 def bring(one: Subscriber, targets: Targets, keys: Iterable[int] | None = None) -> None:
     """Parts become what `targets` says; `keys`: parts that were rendered, where that is more than have targets."""
     rendered: Any = [(key, tuple(entries)) for key, entries in targets.items() if entries]
-    for _ in one.apply(list(targets) if keys is None else keys, rendered):
+    for _ in one.apply(set(targets if keys is None else keys), rendered):
         pass
 
 
-def held(one: Subscriber) -> dict[str, Any]:
-    return {work.labels: work for work in one.all_works()}
+def works(*some: Subscriber) -> list[Any]:
+    """What the job of these shows."""
+    return list(some[0]._makes.distinct(entry for one in some for entry in one.entries()))
+
+
+def held(*some: Subscriber) -> dict[str, Any]:
+    return {work.labels: work for work in works(*some)}
 
 
 def test_only_what_changed_is_made_told_and_replaced() -> None:
@@ -170,7 +173,7 @@ def test_without_a_constructor_the_labels_are_the_work() -> None:
     one = subscriber(job)
     labels: Any = Text("a")
     bring(one, {SLOT: [(0, labels)]})
-    assert next(one.all_works()) is labels
+    assert works(one)[0] is labels
 
 
 def test_an_object_changes_at_once() -> None:
@@ -178,7 +181,7 @@ def test_an_object_changes_at_once() -> None:
     job = Job()
     one = subscriber(job)
     rendered: Any = [(SLOT, tuple((position, f"t{position}") for position in range(100)))]
-    work = one.apply([SLOT], rendered)
+    work = one.apply({SLOT}, rendered)
     pauses = 0
     while not job.told:
         assert held(one) == {}
@@ -201,6 +204,188 @@ def test_a_constructor_that_stops_its_own_job_ends_the_work() -> None:
     one = subscriber(job)
     bring(one, {(slot << PART_BITS): [(0, f"t{slot}")] for slot in range(10)})
     assert (made, job.told, held(one)) == (["t0"], [], {})
+
+
+def test_a_job_that_stops_between_the_works_of_one_object_asks_for_no_more() -> None:
+    """An object may have very many targets: after the next pause nothing is made."""
+    job = Job(make := Recorder())
+    one = subscriber(job)
+    rendered: Any = [(SLOT, tuple((position, f"t{position}") for position in range(100)))]
+    work = one.apply({SLOT}, rendered)
+    next(work)
+    one.stopped = True
+    made = len(make.labels)
+    assert list(work) == []
+    assert (len(make.labels), job.told, works(one)) == (made, [], [])
+
+
+# ---- targets that share their works ----
+
+
+def sharing(constructor: Callable[[Any], Any] | None = Work, subscribers: int = 1) -> tuple[Job, list[Subscriber]]:
+    job = Job(constructor, sharing=True, holders=subscribers)
+    return job, [subscriber(job) for _ in range(subscribers)]
+
+
+def test_equal_labels_share_one_work_that_stays_until_the_last_goes() -> None:
+    """Of one object and of several; made once, told once, and removed once."""
+    job, (one,) = sharing(make := Recorder())
+    other = SLOT + (1 << PART_BITS)
+    bring(one, {SLOT: [(0, "a"), (1, "a")], other: [(0, "a"), (1, "b")]})
+    assert (make.labels, job.told) == (["a", "b"], [("added", "a"), ("added", "b")])
+    assert (len(works(one)), one.works, job.works.duplicates) == (2, 2, 2)
+    job.told.clear()
+    bring(one, {SLOT: [(0, "a")]})
+    bring(one, {}, [SLOT])
+    assert (job.told, one.works, job.works.duplicates) == ([], 2, 0)
+    bring(one, {other: [(1, "b")]})
+    assert (job.told, set(held(one)), one.works) == ([("removed", "a")], {"b"}, 1)
+
+
+def test_without_sharing_equal_labels_have_works_of_their_own() -> None:
+    """Where discovered labels are shown nothing is merged."""
+    job = Job()
+    one = subscriber(job)
+    bring(one, {SLOT: [(0, "a"), (1, "a")]})
+    assert (len(works(one)), one.works, job.works.duplicates) == (2, 2, 0)
+    assert len({id(work) for work in works(one)}) == 2
+
+
+def test_the_only_target_of_a_work_is_updated_and_one_of_several_is_not() -> None:
+    """From a shared work to one of its own: added; to the work of others: removed; from one to one: updated."""
+    job, (one,) = sharing()
+    bring(one, {SLOT: [(0, "a"), (1, "a")]})
+    for labels, told in (
+        (["b", "a"], [("added", "b")]),
+        (["c", "a"], [("updated", "b", "c")]),
+        (["a", "a"], [("removed", "c")]),
+        (["d", "d"], [("added", "d"), ("removed", "a")]),
+    ):
+        job.told.clear()
+        bring(one, {SLOT: list(enumerate(labels))})
+        assert sorted(job.told) == sorted(told)
+        assert one.works == len(works(one)) == len(set(labels))
+
+
+def test_works_are_shared_across_configurations_of_a_job() -> None:
+    """The work counts where it was shown first, so that no count falls below 0, and goes with the last target wherever that is."""
+    job, (one, two) = sharing(subscribers=2)
+    bring(one, {SLOT: [(0, "a")]})
+    bring(two, {SLOT: [(0, "a"), (1, "b")]})
+    assert (one.works, two.works, len(works(one, two))) == (1, 1, 2)
+    job.told.clear()
+    bring(one, {}, [SLOT])
+    assert (one.works, two.works, job.told, len(works(one, two))) == (1, 1, [], 2)
+    bring(two, {SLOT: [(1, "b")]})
+    assert (one.works, two.works, job.told) == (0, 1, [("removed", "a")])
+    bring(one, {SLOT: [(0, "b")]})
+    for last in (two, one):
+        for _ in last.release():
+            pass
+    assert (one.works, two.works, job.works.duplicates) == (0, 0, 0)
+
+
+def test_a_work_is_told_before_it_is_shown() -> None:
+    """What one configuration has made and not yet told, another one of the job may need: whoever shows it first tells it."""
+    job, (one, two) = sharing(make := Recorder(), subscribers=2)
+    rendered: Any = [(SLOT, tuple((position, f"t{position}") for position in range(100)))]
+    slow = one.apply({SLOT}, rendered)
+    next(slow)
+    assert "t0" in make.labels
+    bring(two, {SLOT: [(0, "t0")]})
+    assert job.told == [("added", "t0")]
+    bring(two, {}, [SLOT])
+    assert job.told[-1] == ("removed", "t0")
+    list(slow)
+    assert job.told.count(("added", "t0")) == 2
+    assert make.labels.count("t0") == 1
+    assert len(works(one, two)) == one.works + two.works == 100
+
+
+def test_none_is_shared_too() -> None:
+    """A constructor that wants no target is not asked for the same labels again while they are there."""
+    job, (one,) = sharing(lambda labels: asked.append(labels))
+    asked: list[str] = []
+    bring(one, {SLOT: [(0, "a"), (1, "a")], SLOT + 1: [(0, "a")]})
+    assert (asked, job.told, works(one), one.works, job.works.duplicates) == (["a"], [], [], 0, 0)
+    bring(one, {}, [SLOT, SLOT + 1])
+    bring(one, {SLOT: [(0, "a")]})
+    assert (asked, one.works) == (["a", "a"], 0)
+
+
+def test_a_constructor_that_raises_leaves_a_shared_work_to_all_that_have_it() -> None:
+    """The work that a target keeps is gone only when also those are gone whose labels it was made of."""
+    bad = {"x"}
+
+    def make(labels: str) -> Work:
+        if labels in bad:
+            raise ValueError(labels)
+        return Work(labels)
+
+    job, (one,) = sharing(make)
+    bring(one, {SLOT: [(0, "a"), (1, "a"), (2, "c")]})
+    kept = held(one)["a"]
+    job.told.clear()
+    bring(one, {SLOT: [(0, "x"), (1, "a"), (2, "c")]})
+    assert (job.told, one.works, held(one)["a"] is kept, len(job.errors)) == ([], 2, True, 1)
+    bring(one, {SLOT: [(0, "x"), (1, "c"), (2, "c")]})  # those of its labels are gone, it has the work still
+    assert (job.told, one.works, set(held(one))) == ([], 2, {"a", "c"})
+    bring(one, {SLOT: [(0, "x"), (1, "x"), (2, "c")]})  # the other one keeps what it had, too
+    assert (job.told, one.works, set(held(one))) == ([], 2, {"a", "c"})
+    bring(one, {SLOT: [(0, "y"), (1, "x"), (2, "c")]})
+    assert (job.told, one.works) == ([("updated", "a", "y")], 2)
+    bad.clear()
+    bring(one, {SLOT: [(0, "y"), (1, "y"), (2, "z")]})
+    assert sorted(held(one)) == ["y", "z"]
+    assert (one.works, job.works.duplicates) == (2, 1)
+    bring(one, {}, [SLOT])
+    assert (one.works, works(one)) == (0, [])
+
+
+def test_a_target_without_a_work_is_made_one_as_soon_as_another_one_succeeds() -> None:
+    """A failure is not remembered for equal labels: each target asks for itself."""
+    answers: list[Any] = [ValueError("no"), None]
+
+    def make(labels: str) -> Work:
+        if answers:
+            raise answers.pop(0) or ValueError("again")
+        return Work(labels)
+
+    job, (one,) = sharing(make)
+    bring(one, {SLOT: [(0, "a"), (1, "a"), (2, "a")]})
+    assert (len(job.errors), one.works, job.told) == (2, 1, [("added", "a")])
+    bring(one, {}, [SLOT])
+    assert (one.works, job.told[-1]) == (0, ("removed", "a"))
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_one_object_as_the_work_of_different_labels(shared: bool) -> None:
+    """A constructor may give the same object again: each label set counts, and a change from it to itself is not told."""
+    same = Work("same")
+    job = Job(lambda _: same, sharing=shared)
+    one = subscriber(job)
+    bring(one, {SLOT: [(0, "a"), (1, "b")]})
+    assert (len(works(one)), one.works) == (2, 2)
+    job.told.clear()
+    bring(one, {SLOT: [(0, "c"), (1, "b")]})
+    assert (job.told, len(works(one)), one.works) == ([], 2, 2)
+    bring(one, {SLOT: [(1, "b")]})
+    assert (job.told, one.works) == ([("removed", "same")], 1)
+
+
+def test_a_job_that_begins_and_ends_to_share() -> None:
+    """Works made before keep to their targets; nothing is counted twice."""
+    job = Job()
+    one = subscriber(job)
+    bring(one, {SLOT: [(0, "a"), (1, "a"), (2, "b")]})
+    job.works.sharing = True
+    bring(one, {SLOT: [(0, "a"), (1, "c"), (2, "c")]})
+    assert (len(works(one)), one.works, job.works.duplicates) == (2, 2, 1)
+    job.works.sharing = False
+    bring(one, {SLOT: [(0, "d"), (1, "c"), (2, "d")]})
+    assert (len(works(one)), one.works, job.works.duplicates) == (3, 3, 0)
+    bring(one, {}, [SLOT])
+    assert (one.works, works(one)) == (0, [])
 
 
 def test_release_lets_go_of_everything_in_steps() -> None:
@@ -226,8 +411,8 @@ def test_what_is_told_adds_up_to_what_is_held(states: list[list[list[str]]]) -> 
     keys = range(SLOT, SLOT + 4)
     for parts in states:
         job.told.clear()
-        made = Recorder()
-        job.constructor = made
+        made: Any = Recorder()
+        job.works.constructor = made
         bring(one, {SLOT + at: list(enumerate(names)) for at, names in enumerate(parts) if names}, keys)
         for kind, *labels in job.told:
             if kind != "added":
@@ -235,7 +420,7 @@ def test_what_is_told_adds_up_to_what_is_held(states: list[list[list[str]]]) -> 
             if kind != "removed":
                 told.append(labels[-1])
         wanted = sorted(name for names in parts for name in names)
-        assert sorted(work.labels for work in one.all_works()) == sorted(told) == wanted
+        assert sorted(work.labels for work in works(one)) == sorted(told) == wanted
         assert one.works == len(wanted)
         fresh = list(wanted)
         for name in previous:
@@ -243,3 +428,55 @@ def test_what_is_told_adds_up_to_what_is_held(states: list[list[list[str]]]) -> 
                 fresh.remove(name)
         assert sorted(made.labels) == fresh
         previous = wanted
+
+
+class Books(Job):
+    """Keeps the works that it is told of."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.there: list[Any] = []
+
+    def added(self, work: Any) -> None:
+        self.there.append(work)
+
+    def removed(self, work: Any) -> None:
+        self.there.remove(work)
+
+    def updated(self, old: Any, new: Any) -> None:
+        self.removed(old)
+        self.added(new)
+
+
+steps = st.lists(
+    st.tuples(st.integers(0, 1), st.integers(0, 2), st.lists(st.sampled_from("abcdxyn"), max_size=3)), min_size=1, max_size=12
+)
+
+
+@given(steps)
+def test_shared_works_add_up_whatever_constructors_do(states: list[tuple[int, int, list[str]]]) -> None:
+    """Two configurations, failures and refusals: the works told, the works shown and the counts agree, and all is gone at the end."""
+    failing = {"x", "y"}
+
+    def make(labels: str) -> Work | None:
+        if labels in failing:
+            raise ValueError(labels)
+        return None if labels == "n" else Work(labels)
+
+    job = Books(make, sharing=True, holders=2)
+    pair = [subscriber(job) for _ in range(2)]
+    there = job.there
+    for number, (which, slot, names) in enumerate(states):
+        failing ^= {"x"} if number % 3 == 2 else set()
+        bring(pair[which], {slot << PART_BITS: list(enumerate(names))}, [slot << PART_BITS])
+        shown = works(*pair)
+        assert sorted(map(id, shown)) == sorted(map(id, there))
+        assert len(set(map(id, shown))) == len(shown) == sum(one.works for one in pair)
+        assert all(one.works >= 0 for one in pair)
+        entries = [entry for one in pair for entry in one.entries() if entry[2] is not None]
+        assert job.works.duplicates == len(entries) - len(shown)
+    for one in pair:
+        for _ in one.release():
+            pass
+    assert ([one.works for one in pair], works(*pair)) == ([0, 0], [])
+    assert not any((job.works._shared, job.works._counts, job.works._kept, job.works._owners))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fastdisco import Discovery, KubernetesSDConfig, Labels, NotSynced
+from fastdisco import ConfigError, Discovery, KubernetesSDConfig, Labels, NotSynced, RelabelConfig, TargetDefaults
 from fastdisco.synthetic import SyntheticProcess
 from fastdisco.thread import DiscoveryThread
 
@@ -124,6 +124,53 @@ def test_after_close_everything_is_refused(config: KubernetesSDConfig) -> None:
     with pytest.raises(RuntimeError):
         discovery.watch("more", config)
     assert labels["__address__"]
+
+
+def test_rules_and_explanations_are_there_too(server: SyntheticProcess, discovery: DiscoveryThread, config: KubernetesSDConfig) -> None:
+    """Relabeled works, new rules from the cache, a rule that makes no sense, and what became of an object."""
+    namespace, name = next(_pods(server))
+    keep = RelabelConfig("keep", ("__meta_kubernetes_pod_name",), regex=name)
+    one_port = RelabelConfig("keep", ("__meta_kubernetes_pod_container_port_name",), regex="http")
+    job = discovery.watch("pods", config, relabel_configs=[keep, one_port], target_defaults=TargetDefaults(metrics_path="/probe"))
+    job.synced(timeout=60)
+    (labels,) = job.scrape_works()
+    assert (labels["job"], labels["__metrics_path__"]) == ("pods", "/probe")
+    (found,) = job.explain(namespace, name)
+    assert sorted(target.dropped for target in found.targets)[:2] == ["", "rule 2: keep"]
+    assert [target.labels for target in found.targets if not target.dropped] == [labels]
+    changes = job.changes()
+    assert next(changes).works == (labels,)
+    with pytest.raises(ConfigError, match=r"^relabel_configs\[0\]\.modulus: missing"):
+        job.reconfigure(relabel_configs=[RelabelConfig("hashmod", ("a",), target_label="b")])
+    job.reconfigure(relabel_configs=[keep])
+    assert {next(changes).kind for _ in range(2)} == {"added"}
+    assert labels in job.scrape_works()
+    (found,) = job.explain(namespace, "ghost")
+    assert (found.known, found.reason) == (False, "the API server has no such object")
+    assert job.status()["dropped_by_rule"] == [3 * (len(list(_pods(server))) - 1)]
+
+
+def test_explaining_in_a_constructor_is_refused(discovery: DiscoveryThread, config: KubernetesSDConfig) -> None:
+    """It may have to ask the server, and would wait for its own thread; new rules are taken there."""
+    refused: list[RuntimeError] = []
+    jobs: list[Any] = []
+    ready = threading.Event()
+
+    def construct(labels: Labels) -> Labels:
+        ready.wait(60)
+        if not refused:
+            try:
+                jobs[0].explain("default", "a")
+            except RuntimeError as error:
+                refused.append(error)
+            jobs[0].reconfigure(relabel_configs=[RelabelConfig("replace", target_label="__address__", replacement="127.0.0.1:1")])
+        return labels
+
+    jobs.append(discovery.watch("pods", config, construct, relabel_configs=()))
+    ready.set()
+    jobs[0].synced(timeout=60)
+    assert len(refused) == 1
+    assert [work["instance"] for work in jobs[0].scrape_works()] == ["127.0.0.1:1"]
 
 
 def test_a_mistake_in_the_options_is_raised_to_the_caller() -> None:

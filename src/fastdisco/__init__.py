@@ -6,6 +6,8 @@ from .changes import Change
 from .config import KubernetesSDConfig, Selector
 from .discovery import Discovery
 from .errors import ApiError, ConfigError, DecodeError, FastdiscoError, NetworkError, NotSynced
+from .relabel_config import RelabelConfig
+from .target_labels import TargetDefaults
 
 __version__ = "0.1.0"
 
@@ -21,5 +23,7 @@ __all__ = [
     "Labels",
     "NetworkError",
     "NotSynced",
+    "RelabelConfig",
     "Selector",
+    "TargetDefaults",
 ]

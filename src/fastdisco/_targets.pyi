@@ -30,6 +30,9 @@ class Batch:
         `below` limits them to what `walk` had passed when its cursor was there.
         """
 
+    def key_set(self, role: str, below: int | None = None) -> frozenset[int]:
+        """The same as a set, made once for all that ask."""
+
     def targets(self, role: str, profile: int, below: int | None = None) -> list[_Part]:
         """The parts that have targets: (key, ((position, labels), ...)); the same Labels for whoever asks."""
 

@@ -93,6 +93,13 @@ cdef class Batch:
         cdef uint64_t end = <uint64_t> -1 if below is None else <uint64_t> below << PART_BITS
         return [self.touched[i].key for i in range(self.touched_count) if self.touched[i].kind == kind and self.touched[i].key < end]
 
+    def key_set(self, str role, below=None) -> frozenset[int]:
+        """The same as a set, made once."""
+        wanted = (role, below)
+        if wanted not in self.made:
+            self.made[wanted] = frozenset(self.keys(role, below))
+        return self.made[wanted]
+
     def targets(self, str role, int profile, below=None) -> list:
         """(key, ((position, Labels), ...)) of each part that has targets; the Labels are the same for whoever asks.
 

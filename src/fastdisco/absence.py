@@ -11,7 +11,7 @@ def why_no_target(role: str, thing: Mapping[str, Any]) -> str:
     return _REASONS[role](thing)
 
 
-def _node(node: Mapping[str, Any]) -> str:
+def _node(_: Mapping[str, Any]) -> str:
     return "the node has no usable address"
 
 
@@ -28,11 +28,11 @@ def _pod(pod: Mapping[str, Any]) -> str:
     return f"all containers have terminated: {names}"
 
 
-def _service(service: Mapping[str, Any]) -> str:
+def _service(_: Mapping[str, Any]) -> str:
     return "the service has no port"
 
 
-def _ingress(ingress: Mapping[str, Any]) -> str:
+def _ingress(_: Mapping[str, Any]) -> str:
     return "the ingress has no rule"
 
 

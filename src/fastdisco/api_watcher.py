@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
+from .absence import why_no_target
 from .changes import Change, Reader
 from .errors import NotSynced
+from .explanation import Explanation, explain_target
 from .subscriber import Subscriber
+from .works import Works
 
 if TYPE_CHECKING:
     from ._labels import Labels
+    from ._relabel import Relabeling
     from .group_watcher import GroupWatcher
+    from .relabel_config import RelabelConfig
+
+    Compile = Callable[[Sequence[RelabelConfig] | None], Relabeling | None]
 
 logger = logging.getLogger("fastdisco")
 
@@ -29,21 +37,28 @@ class APIWatcher:
         name: str,
         constructor: Callable[[Labels], Any] | None,
         places: Iterable[tuple[GroupWatcher, str, int, tuple[str, ...]]],
+        relabel_configs: Sequence[RelabelConfig] | None,
+        compile_rules: Compile,
         on_stop: Callable[[APIWatcher], None],
     ) -> None:
         self.name = name
-        self.constructor = constructor
+        self.relabel_configs = None if relabel_configs is None else tuple(relabel_configs)
+        """None: targets keep their discovered labels, all of them."""
         self.version = 0
         """Rises with each visible change."""
         self._on_stop = on_stop
         self._synced = asyncio.Event()
         self._stopped = False
         self._readers: WeakSet[Reader] = WeakSet()  # a loop that is left by `break` closes none: it must not be told for ever
+        self._compile_rules = compile_rules
+        self._relabeling = compile_rules(self.relabel_configs)
+        places = tuple(places)
+        self._makes = Works(constructor, self._constructor_failed, sharing=self._relabeling is not None, holders=len(places))
         self._works: tuple[Any, ...] | None = None
         self._failures = 0
         self._subscribers: list[tuple[GroupWatcher, Subscriber]] = []
         for group, role, profile, needs in places:
-            subscriber = Subscriber(self, role, profile, needs)
+            subscriber = Subscriber(self, role, profile, needs, self._makes, self._relabeling)
             self._subscribers.append((group, subscriber))
             group.subscribe(subscriber)
         logger.info("started job %s", name)
@@ -75,7 +90,8 @@ class APIWatcher:
         if not self.is_synced:
             raise NotSynced(f"job {self.name} {'was stopped' if self._stopped else 'has not synced yet'}")
         if self._works is None:
-            self._works = tuple(work for _, one in self._subscribers for work in one.all_works())
+            entries = chain.from_iterable(one.entries() for _, one in self._subscribers)
+            self._works = tuple(self._makes.distinct(entries))
         return self._works
 
     def changes(self) -> Reader:
@@ -87,10 +103,54 @@ class APIWatcher:
             self._readers.add(reader)
         return reader
 
-    def reconfigure(self, *, constructor: Callable[[Labels], Any] | object | None = _GIVEN) -> None:
-        """From now on `constructor` makes new works; targets whose labels stay keep theirs. No request is sent."""
+    def reconfigure(
+        self,
+        *,
+        constructor: Callable[[Labels], Any] | object | None = _GIVEN,
+        relabel_configs: Sequence[RelabelConfig] | object | None = _GIVEN,
+    ) -> None:
+        """What is not given stays. Targets are evaluated again from the cache, without a request; those whose labels stay keep
+        their works, so a new constructor is for new label sets only. ConfigError, and no change, if a rule makes no sense.
+        """
+        if relabel_configs is not _GIVEN:
+            rules: tuple[RelabelConfig, ...] | None = None
+            if relabel_configs is not None:
+                rules = tuple(relabel_configs)  # type: ignore[arg-type]
+            self._relabeling = self._compile_rules(rules)
+            self.relabel_configs = rules
+            self._makes.sharing = rules is not None
         if constructor is not _GIVEN:
-            self.constructor = constructor  # type: ignore[assignment]
+            self._makes.constructor = constructor  # type: ignore[assignment]
+        if relabel_configs is not _GIVEN:
+            for group, subscriber in self._subscribers:
+                subscriber.relabeling = self._relabeling
+                group.evaluate_again(subscriber)
+
+    async def explain(self, namespace: str, name: str) -> tuple[Explanation, ...]:
+        """What became of an object, for each of the job's configurations: its targets and what each rule did to them, or why there
+        are none. The namespace of a node is empty.
+        """
+        found = []
+        for group, subscriber in self._subscribers:
+            labels = group.discovered(subscriber, namespace, name)
+            known = True
+            if labels is None:
+                reason, known = await group.why_unknown(subscriber.role, namespace, name)
+            else:
+                reason = "" if labels else why_no_target(subscriber.role, group.store.get(subscriber.role, namespace, name) or {})
+            targets = tuple(explain_target(one, subscriber.relabeling) for one in labels or ())
+            found.append(Explanation(subscriber.role, namespace, name, known, reason, targets))
+        return tuple(found)
+
+    async def count_dropped(self, discovered: dict[tuple[GroupWatcher, str, int], int]) -> int:
+        """How many targets are dropped now, as far as that is one moment. `discovered` is filled on the way, for other jobs to use."""
+        dropped = 0
+        for group, subscriber in self._subscribers if self._relabeling is not None else ():
+            source = (group, subscriber.role, subscriber.profile)
+            if source not in discovered:
+                discovered[source] = await group.count_discovered(subscriber.role, subscriber.profile)
+            dropped += max(0, discovered[source] - sum(map(len, subscriber.targets.values())))
+        return dropped
 
     async def resync(self) -> None:
         """Has everything that the job needs listed again."""
@@ -115,14 +175,22 @@ class APIWatcher:
         for _, subscriber in subscribers:
             for _ in subscriber.release():
                 await asyncio.sleep(0)
+        self._makes.forget()
 
     def status(self) -> dict[str, Any]:
         """For people and for JSON."""
+        by_rule, without_label, without_address = ((), 0, 0) if self._relabeling is None else self._relabeling.drops
         return {
             "synced": self.is_synced,
             "version": self.version,
             "scrape_works": sum(one.works for _, one in self._subscribers),
             "constructor_failures": self._failures,
+            "duplicates": self._makes.duplicates,
+            # times since the rules are what they are: a target that changes and is dropped again counts again
+            "dropped": sum(by_rule) + without_label + without_address,
+            "dropped_by_rule": list(by_rule),
+            "dropped_without_label": without_label,
+            "dropped_without_address": without_address,
             "refused": list(self.refused),
         }
 
@@ -137,14 +205,14 @@ class APIWatcher:
     def updated(self, old: Any, new: Any) -> None:
         self._tell("updated", new, old)
 
-    def constructor_failed(self, error: BaseException) -> None:
+    def _constructor_failed(self, error: BaseException) -> None:
         self._failures += 1
         if self._failures == 1:
             logger.error("the constructor of job %s failed; later failures are only counted", self.name, exc_info=error)
 
     def caught_up(self) -> None:
         """A subscriber has rendered all that its store holds; the job is synced once all have, and some own role has listed."""
-        working = all(one.working for _, one in self._subscribers)
+        working = all(one.working and not one.stale for _, one in self._subscribers)
         if not self._synced.is_set() and working and any(group.listed(one.role) for group, one in self._subscribers):
             self.version += 1
             self._works = None

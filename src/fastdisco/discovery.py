@@ -18,7 +18,10 @@ from .config import KINDS, KubernetesSDConfig
 from .errors import ApiError, ConfigError, NetworkError
 from .group_watcher import GroupKey, GroupWatcher, Pace
 from .metrics import Metrics
+from .relabel_config import RelabelConfig
 from .roles import RESOURCES, kinds_of, profile_of
+from .rule_table import RuleTable
+from .target_labels import TargetDefaults, default_labels
 from .thread import DiscoveryThread
 from .url_watcher import Timings
 
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
     from ._labels import Labels
+    from ._relabel import Relabeling
 
 logger = logging.getLogger("fastdisco")
 
@@ -50,6 +54,7 @@ class Discovery:
         self._timings = timings or Timings()
         self._pace = pace or Pace()
         self._symbols = Symbols()
+        self._rules = RuleTable(self._symbols, dialect)
         self._clients: dict[Connection, ApiClient] = {}
         self._groups: dict[GroupKey, GroupWatcher] = {}
         self._jobs: dict[str, APIWatcher] = {}
@@ -83,11 +88,17 @@ class Discovery:
         config: KubernetesSDConfig | Sequence[KubernetesSDConfig],
         constructor: Callable[[Labels], Any] | None = None,
         *,
+        relabel_configs: Sequence[RelabelConfig] | None = None,
+        target_defaults: TargetDefaults | None = None,
         dialect: str | None = None,
     ) -> APIWatcher:
         """A new job. `constructor` makes a scrape work of a target's labels, or None for no target; without one the labels are it.
 
-        ValueError if the name is in use; ConfigError if the configuration cannot be used here.
+        With rules, also with none of them, the labels of `target_defaults` and `job` are added to the discovered ones before the first
+        rule, and `__meta_*`, `__tmp*` and empty labels go after the last; targets without an address are dropped, and equal ones
+        share one work. Where `relabel_configs` is None, the constructor gets the discovered labels unchanged.
+
+        ValueError if the name is in use; ConfigError if the configuration or a rule cannot be used here.
         """
         check_dialect(dialect or "victoriametrics")
         if self._closed:
@@ -98,11 +109,16 @@ class Discovery:
         if not configs:
             raise ConfigError("kubernetes_sd_configs: a job needs one or more")
         keys = [group_key(one) for one in configs]
+        defaults = target_defaults or TargetDefaults()
+        relabel_configs = None if relabel_configs is None else tuple(relabel_configs)
+        checked = self._relabeling(name, defaults, relabel_configs)  # a mistake must leave nothing behind
         places = []
         for key, one in zip(keys, configs, strict=True):
             profile = profile_of(one.role, one.attach_metadata)
             places.append((self._group(key), one.role, profile, kinds_of(one.role, profile)))
-        job = self._jobs[name] = APIWatcher(name, constructor, places, self._forget)
+        job = APIWatcher(name, constructor, places, relabel_configs, lambda rules: self._relabeling(name, defaults, rules), self._forget)
+        self._jobs[name] = job
+        del checked  # it kept its rules in the table meanwhile
         return job
 
     @property
@@ -151,6 +167,14 @@ class Discovery:
             "jobs": {name: job.status() for name, job in self._jobs.items()},
             "strings": len(self._symbols),
         }
+
+    async def dropped_counts(self) -> dict[str, int]:
+        """How many targets the rules of each job drop now. For that all objects are rendered once more, in slices: not for every second."""
+        discovered: dict[tuple[GroupWatcher, str, int], int] = {}
+        return {name: await job.count_dropped(discovered) for name, job in list(self._jobs.items()) if job.relabel_configs is not None}
+
+    def _relabeling(self, job: str, defaults: TargetDefaults, rules: Sequence[RelabelConfig] | None) -> Relabeling | None:
+        return None if rules is None else self._rules.relabeling(rules, default_labels(job, defaults, self._rules.dialect))
 
     def _client(self, connection: Connection) -> ApiClient:
         if self._closed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -17,12 +17,13 @@ from ._targets import Renderer
 from .api import ApiClient
 from .auth import Connection
 from .direct_loads import DirectLoads, Wanted
-from .errors import ApiError, DecodeError
+from .errors import ApiError, DecodeError, NetworkError
 from .recovery import is_lower
 from .roles import RESOURCES
 from .url_watcher import Timings, URLWatcher
 
 if TYPE_CHECKING:
+    from ._labels import Labels
     from ._targets import Batch
     from .metrics import Live, Metrics
     from .subscriber import Subscriber
@@ -89,6 +90,7 @@ class GroupWatcher:
         self._loads = DirectLoads(self._fetch, lambda wanted: self.store.get(*wanted) is not None, self._deliver, metrics)
         self._subscribers: list[Subscriber] = []
         self._pass: list[Subscriber] = []
+        self._again: list[Subscriber] = []  # working, and to be in the next pass all the same
         self._cursor = 0  # slots before it have been rendered for the pass
         self._wake = asyncio.Event()
         self._idle_timer: asyncio.TimerHandle | None = None
@@ -114,10 +116,21 @@ class GroupWatcher:
             self._subscribers.remove(subscriber)
             if subscriber.working or subscriber in self._pass:
                 self._renderer.unsubscribe(subscriber.role, subscriber.profile)
-            if subscriber in self._pass:
-                self._pass.remove(subscriber)
+            for some in (self._pass, self._again):
+                if subscriber in some:
+                    some.remove(subscriber)
             if not self._subscribers:
                 self._idle_timer = asyncio.get_running_loop().call_later(self._pace.linger_seconds, self._on_idle, self)
+
+    def evaluate_again(self, subscriber: Subscriber) -> None:
+        """Its rules have changed: all objects are gone through once more. Meanwhile its targets stay, and changes reach it.
+
+        Where the first pass is yet to come there is nothing to repeat; one under way has used the old rules.
+        """
+        if (subscriber.working or subscriber in self._pass) and subscriber not in self._again:
+            subscriber.stale = True
+            self._again.append(subscriber)
+            self._wake.set()
 
     def settled(self, kinds: Iterable[str]) -> bool:
         """Whether every watcher of these kinds has listed or was refused for good."""
@@ -229,10 +242,11 @@ class GroupWatcher:
 
     def _begin_pass(self) -> None:
         """All pending subscribers whose watchers have settled; from here on their changes are rendered."""
-        self._pass = [one for one in self._subscribers if not one.working and self.settled(one.needs)]
-        self._cursor = 0
-        for subscriber in self._pass:
+        pending = [one for one in self._subscribers if not one.working and self.settled(one.needs)]
+        for subscriber in pending:
             self._renderer.subscribe(subscriber.role, subscriber.profile)
+        self._pass, self._again = pending + self._again, []
+        self._cursor = 0
 
     async def _walk_on(self, turn: _Turn) -> None:
         """The next slots of the pass; at the end its subscribers are working."""
@@ -242,6 +256,7 @@ class GroupWatcher:
         if ended and not self._renderer.dirty:
             for subscriber in self._pass:
                 subscriber.working = True
+                subscriber.stale = subscriber in self._again
             self._pass = []
             self._tell_caught_up()  # not later: another pass may follow at once
 
@@ -256,7 +271,7 @@ class GroupWatcher:
         working = [one for one in self._subscribers if one.working]
         try:
             await self._apply(working, batch, None, turn)
-            await self._apply(self._pass, batch, behind, turn)
+            await self._apply([one for one in self._pass if not one.working], batch, behind, turn)
         finally:
             batch.close()
         self._want_missing()
@@ -273,11 +288,48 @@ class GroupWatcher:
         for subscriber in list(subscribers):
             if subscriber.stopped:
                 continue
-            keys = batch.keys(subscriber.role, below)
-            if keys:
-                work: Iterator[None] = subscriber.apply(keys, batch.targets(subscriber.role, subscriber.profile, below))
-                for _ in work:
-                    await turn.breathe()
+            for _ in subscriber.take(batch, below):
+                await turn.breathe()
+            await turn.breathe()
+
+    # ---- explaining ----
+
+    async def count_discovered(self, role: str, profile: int) -> int:
+        """How many targets there are before any rule. Nobody keeps count: all objects are rendered, in slices."""
+        turn, count, cursor, ended = _Turn(self._pace.slice_seconds), 0, 0, False
+        while not ended:
+            batch, cursor, ended = self._renderer.walk(cursor, {(role, profile)}, self._pace.batch_targets)
+            count += len(batch)
+            batch.close()
+            await turn.breathe()
+        return count
+
+    def discovered(self, subscriber: Subscriber, namespace: str, name: str) -> list[Labels] | None:
+        """The targets of one object as they are discovered now; None if the object is not here."""
+        parts = self._renderer.discovered(subscriber.role, namespace, name, subscriber.profile)
+        return None if parts is None else [labels for _, targets in parts for _, labels in targets]
+
+    async def why_unknown(self, kind: str, namespace: str, name: str) -> tuple[str, bool]:
+        """Why an object is not here, and whether there is one: the server is asked, unless the request could not have brought it."""
+        if bool(namespace) != RESOURCES[kind].namespaced:
+            return f"a {kind} is in {'a namespace' if not namespace else 'no namespace'}", False
+        watcher = self._watcher_of(kind, namespace)
+        if watcher is None:
+            return f"namespace {namespace} is not among those of the configuration", False
+        try:
+            await self._fetch((kind, namespace, name))
+        except ApiError as error:
+            if error.code == 404:
+                return "the API server has no such object", False
+            return f"the API server refuses to show it: {error}", False
+        except NetworkError as error:
+            return f"it is not known, and the API server cannot be asked: {error}", False
+        if watcher.refused is not None:
+            return f"the API server refuses {watcher.path}: {watcher.refused}", True
+        for selected, label, field in self.key.selectors:
+            if selected == kind:
+                return f"the selector {label}{';' if field else ''}{field} leaves it out", True
+        return "its watch has not brought it yet", True
 
     # ---- state ----
 

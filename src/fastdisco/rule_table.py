@@ -8,6 +8,7 @@ from weakref import WeakValueDictionary
 
 from ._core import Symbols
 from ._relabel import Relabeling, Step
+from .errors import ConfigError
 from .regexes import Runs
 from .relabel_config import VICTORIAMETRICS_ACTIONS, RelabelConfig
 from .rules import compile_rule
@@ -43,6 +44,8 @@ class RuleTable:
         """What a job does with its targets; ConfigError tells which rule is wrong."""
         steps = []
         for index, config in enumerate(rules):
+            if not isinstance(config, RelabelConfig):
+                raise ConfigError(f"{path}[{index}]: must be a RelabelConfig, not {type(config).__name__}")
             with within(f"{path}[{index}]"):
                 steps.append(self.step(config))
         instance = prometheus_instance if self.dialect == "prometheus" else victoriametrics_instance

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from asyncio import CancelledError
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from ._labels import Labels
+    from ._relabel import Relabeling
+    from ._targets import Batch
+    from .works import Entry, Works
 
     Rendered = Sequence[tuple[int, tuple[tuple[int, Labels], ...]]]
     """(key, ((position, labels), …)): a key names a part of an object, a position a target in it."""
-    Entry = tuple[int, Labels, Any]
 
 PART_BITS = 24
 """A key is the object's slot above these bits, and a part of the object in them."""
@@ -22,12 +24,6 @@ _TARGETS_AT_ONCE = 32
 
 class Job(Protocol):
     """What a subscriber tells its job."""
-
-    @property
-    def constructor(self) -> Callable[[Labels], Any] | None:
-        """Makes a scrape work of labels; None: the labels are the work."""
-
-    def constructor_failed(self, error: BaseException) -> None: ...
 
     def caught_up(self) -> None:
         """A subscriber of the job has rendered all that its store holds."""
@@ -42,20 +38,37 @@ class Job(Protocol):
 class Subscriber:
     """What one configuration of a job has made of a group's objects; `working` once its first pass over them is complete."""
 
-    __slots__ = ("job", "needs", "profile", "role", "stopped", "targets", "working", "works")
+    __slots__ = ("_makes", "job", "needs", "profile", "relabeling", "role", "stale", "stopped", "targets", "working", "works")
 
-    def __init__(self, job: Job, role: str, profile: int, needs: tuple[str, ...]) -> None:
+    def __init__(
+        self, job: Job, role: str, profile: int, needs: tuple[str, ...], makes: Works, relabeling: Relabeling | None = None
+    ) -> None:
         self.job = job
         self.role = role
         self.profile = profile
         self.needs = needs
+        self.relabeling = relabeling
+        """None: targets have their discovered labels, all of them."""
+        self._makes = makes
         self.working = False
+        self.stale = False
+        """Some of its targets have yet to be evaluated by the rules that it has now."""
         self.stopped = False
         self.works = 0
+        """Works of its targets; of shared ones those that it was the first to show."""
         self.targets: dict[int, tuple[Entry, ...]] = {}
         """By key; a part without targets is not in it."""
 
-    def apply(self, keys: Iterable[int], rendered: Rendered) -> Iterator[None]:
+    def take(self, batch: Batch, below: int | None) -> Iterator[None]:
+        """Brings what a batch has rendered up to date, of slots before `below`; see `apply`."""
+        keys = batch.key_set(self.role, below)
+        if not keys:
+            return iter(())
+        if self.relabeling is None:
+            return self.apply(keys, batch.targets(self.role, self.profile, below))
+        return self.apply(keys, self.relabeling.survivors(batch, self.role, self.profile, below))
+
+    def apply(self, keys: AbstractSet[int], rendered: Rendered) -> Iterator[None]:
         """Brings parts of objects up to date: those of `keys` have what `rendered` says, or nothing.
 
         Yields now and then, between objects or constructor calls, so that long work can be spread over turns of the loop. Each
@@ -63,9 +76,8 @@ class Subscriber:
         """
         fresh = dict(rendered)
         objects: dict[int, list[int]] = {}
-        for key in keys:
-            if key in fresh or key in self.targets:
-                objects.setdefault(key >> PART_BITS, []).append(key)
+        for key in sorted(fresh.keys() | (self.targets.keys() & keys)):
+            objects.setdefault(key >> PART_BITS, []).append(key)
         for parts in objects.values():
             if self.stopped:
                 return
@@ -95,16 +107,18 @@ class Subscriber:
             made[key] = entries
         if missing and previous:
             missing = self._shifted(missing, previous, made)
-        changes: list[tuple[Any, Any]] = []  # (old, new); None: no work
+        changes: list[tuple[Entry | None, Entry | None, bool]] = []  # what was, what is, and whether the one replaces the other
         for count, (key, place, position, labels) in enumerate(missing, 1):
             replaced = previous.pop((key, position), None)
-            old = replaced[2] if replaced else None
-            new = self._construct(labels, old)
-            made[key][place] = (position, labels, new)
-            changes.append((old, new))
+            work, is_made = self._makes.make(labels)
+            entry = (position, labels, work if is_made or replaced is None else replaced[2])
+            made[key][place] = entry
+            changes.append((replaced, entry, is_made))
             if count % _TARGETS_AT_ONCE == 0:
                 yield
-        changes.extend((entry[2], None) for entry in previous.values())
+                if self.stopped:
+                    return
+        changes.extend((entry, None, True) for entry in previous.values())
         if self.stopped:
             return
         for key, entries in made.items():
@@ -112,8 +126,11 @@ class Subscriber:
                 self.targets[key] = tuple(entry for entry in entries if entry is not None)
             else:
                 self.targets.pop(key, None)
-        for old, new in changes:
-            self._tell(old, new)
+        for replaced, fresh_entry, is_made in changes:
+            if is_made:
+                self._tell(replaced, fresh_entry)
+            elif replaced is not None and fresh_entry is not None:
+                self._makes.keep(replaced, fresh_entry[1])
         yield
 
     @staticmethod
@@ -133,41 +150,30 @@ class Subscriber:
                 left.append((key, place, position, labels))
         return left
 
-    def _construct(self, labels: Labels, previous: Any) -> Any:
-        """The work of a target; of a constructor that raises, the previous one."""
-        constructor = self.job.constructor
-        if constructor is None:
-            return labels
-        try:
-            return constructor(labels)
-        except (Exception, CancelledError) as error:  # noqa: BLE001  the latter may come out of a future of the constructor's own
-            self.job.constructor_failed(error)
-            return previous
-
-    def _tell(self, old: Any, new: Any) -> None:
-        if old is new:
-            return
-        if old is None:
-            self.works += 1
-            self.job.added(new)
-        elif new is None:
-            self.works -= 1
+    def _tell(self, replaced: Entry | None, entry: Entry | None) -> None:
+        """Tells the job of works that come or go with this target."""
+        comes = entry is not None and self._makes.show(entry[1], entry[2], self)
+        goes = replaced is not None and self._makes.drop(replaced[1], replaced[2], self)
+        old, work = replaced[2] if replaced else None, entry[2] if entry else None
+        if comes and goes:
+            if old is not work:
+                self.job.updated(old, work)
+        elif comes:
+            self.job.added(work)
+        elif goes:
             self.job.removed(old)
-        else:
-            self.job.updated(old, new)
 
-    def all_works(self) -> Iterator[Any]:
-        """Works of all targets; a target for which the constructor gave None has none."""
+    def entries(self) -> Iterator[Entry]:
+        """All targets; see `Works.distinct` for their works."""
         for entries in self.targets.values():
-            for entry in entries:
-                if entry[2] is not None:
-                    yield entry[2]
+            yield from entries
 
     def release(self) -> Iterator[None]:
         """Lets go of all targets, yielding now and then."""
         self.stopped = True
         while self.targets:
             for _ in range(min(_TARGETS_AT_ONCE, len(self.targets))):
-                self.targets.popitem()
+                _, entries = self.targets.popitem()
+                for _, labels, work in entries:
+                    self._makes.drop(labels, work, self)
             yield
-        self.works = 0

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from .api_watcher import APIWatcher
     from .changes import Change, Reader
     from .config import KubernetesSDConfig
+    from .explanation import Explanation
+    from .relabel_config import RelabelConfig
+    from .target_labels import TargetDefaults
 
 T = TypeVar("T")
 
@@ -27,6 +30,8 @@ class Asynchronous(Protocol):
         config: KubernetesSDConfig | Sequence[KubernetesSDConfig],
         constructor: Callable[[Labels], Any] | None = None,
         *,
+        relabel_configs: Sequence[RelabelConfig] | None = None,
+        target_defaults: TargetDefaults | None = None,
         dialect: str | None = None,
     ) -> APIWatcher: ...
 
@@ -66,10 +71,18 @@ class DiscoveryThread:
         config: KubernetesSDConfig | Sequence[KubernetesSDConfig],
         constructor: Callable[[Labels], Any] | None = None,
         *,
+        relabel_configs: Sequence[RelabelConfig] | None = None,
+        target_defaults: TargetDefaults | None = None,
         dialect: str | None = None,
     ) -> APIWatcherThread:
         """As `Discovery.watch`."""
-        return APIWatcherThread(self, self._do(lambda: self._discovery.watch(name, config, constructor, dialect=dialect)))
+
+        def watch() -> APIWatcher:
+            return self._discovery.watch(
+                name, config, constructor, relabel_configs=relabel_configs, target_defaults=target_defaults, dialect=dialect
+            )
+
+        return APIWatcherThread(self, self._do(watch))
 
     def get_object(self, config: KubernetesSDConfig, role: str, namespace: str, name: str) -> Mapping[str, Any] | None:
         """As `Discovery.get_object`."""
@@ -181,6 +194,10 @@ class APIWatcherThread:
     def reconfigure(self, **changed: Any) -> None:
         """As `APIWatcher.reconfigure`."""
         self._thread._do(lambda: self._watcher.reconfigure(**changed))
+
+    def explain(self, namespace: str, name: str) -> tuple[Explanation, ...]:
+        """As `APIWatcher.explain`."""
+        return self._thread._wait(lambda: self._watcher.explain(namespace, name))
 
     def status(self) -> dict[str, Any]:
         """As `APIWatcher.status`."""

@@ -34,6 +34,12 @@ how long to go on.
 """
 
 
+_EXPLAIN_EPILOG = """\
+Exit status: 0, the object is known, whether or not it gives targets; 1, it is not, or there was no sync; 2, the flags or the
+configuration file are wrong.
+"""
+
+
 def parser() -> argparse.ArgumentParser:
     """All commands; each sets `command`, and `usage`, a function that ends the program with a message."""
     top = argparse.ArgumentParser(
@@ -44,6 +50,7 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(title="commands", metavar="COMMAND")
     for name, text, epilog, add in (
         ("targets", "print the targets of one discovery as JSON", _TARGETS_EPILOG, _add_targets),
+        ("explain", "show what became of one object in one job, rule by rule", _EXPLAIN_EPILOG, _add_explain),
         ("run", "discover continuously and serve targets and metrics; in this version: of a demo", "", _add_run),
     ):
         one = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".", epilog=epilog, allow_abbrev=False)
@@ -114,12 +121,29 @@ def _add_targets(command: argparse.ArgumentParser) -> None:
     where.add_argument("--sd-config", default="", metavar="FILE", help="a kubernetes_sd_config mapping, in place of all flags above")
     _add_demo(command, "discover an embedded synthetic cluster; with --watch it changes", 100)
     how = command.add_argument_group("how")
-    how.add_argument("--dialect", choices=("victoriametrics",), default="victoriametrics", help="whose labels to make")
-    how.add_argument(
+    _add_dialect(how)
+    _add_timeout(how)
+    how.add_argument("--watch", action="store_true", help="go on with a line of JSON per change, until interrupted")
+
+
+def _add_dialect(to: argparse._ActionsContainer) -> None:
+    to.add_argument("--dialect", choices=("victoriametrics",), default="victoriametrics", help="whose labels to make")
+
+
+def _add_timeout(to: argparse._ActionsContainer) -> None:
+    to.add_argument(
         "--timeout", type=_seconds, metavar="SECONDS",
         help="how long to wait for the first sync: 60 if not given; 0: for ever, whatever the server says",
     )  # fmt: skip
-    how.add_argument("--watch", action="store_true", help="go on with a line of JSON per change, until interrupted")
+
+
+def _add_explain(command: argparse.ArgumentParser) -> None:
+    command.add_argument("object", type=_object, metavar="NAMESPACE/NAME", help="the object; of a node only its NAME")
+    command.add_argument("--config", required=True, metavar="FILE", help="a configuration with scrape_configs")
+    command.add_argument("--job", required=True, metavar="NAME", help="which job of the file")
+    command.add_argument("--json", action="store_true", help="print JSON")
+    _add_dialect(command)
+    _add_timeout(command)
 
 
 def _add_run(command: argparse.ArgumentParser) -> None:
@@ -152,6 +176,12 @@ def _selector(text: str) -> Selector:
     if not colon or not (label.strip() or field.strip()):
         raise argparse.ArgumentTypeError(f"must be of the form ROLE:LABEL[;FIELD], not {text!r}")
     return _checked(lambda: Selector(role, label.strip(), field.strip()))
+
+
+def _object(text: str) -> str:
+    if not re.fullmatch(r"([^/\s]+/)?[^/\s]+", text):
+        raise argparse.ArgumentTypeError(f"must be of the form NAMESPACE/NAME, or NAME for a node, not {text!r}")
+    return text
 
 
 def _attached(text: str) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+from collections.abc import Collection
 from typing import Any
 
 from fastdisco.api_watcher import APIWatcher
@@ -27,12 +28,13 @@ class NoTargets(FastdiscoError):  # noqa: N818  says what there is
     """The first sync has not come, or cannot."""
 
 
-async def first_sync(discovery: Discovery, job: APIWatcher, role: str, timeout: float | None) -> None:
+async def first_sync(discovery: Discovery, job: APIWatcher, role: str | Collection[str], timeout: float | None) -> None:
     """Returns when `job`, the only one of `discovery`, has synced; NoTargets says why it has not.
 
-    `timeout` None: a minute, less if the server cannot be reached; 0: for ever.
+    `role`: that of the job's configuration, or those of all. `timeout` None: a minute, less if the server cannot be reached; 0: for ever.
     """
     loop = asyncio.get_running_loop()
+    roles = (role,) if isinstance(role, str) else role
     began = loop.time()
     told = began
     tries: dict[str, set[float]] = {}
@@ -44,7 +46,7 @@ async def first_sync(discovery: Discovery, job: APIWatcher, role: str, timeout: 
             troubles = "; ".join(map(_trouble, pending or watchers))
             if timeout != 0:
                 limit = _DEFAULT_TIMEOUT if timeout is None else timeout
-                if reasons := _hopeless(watchers, pending, role) or (_unreachable(pending, tries) if timeout is None else []):
+                if reasons := _hopeless(watchers, pending, roles) or (_unreachable(pending, tries) if timeout is None else []):
                     raise NoTargets("; ".join(dict.fromkeys(reasons)))
                 if loop.time() - began >= limit:
                     raise NoTargets(f"no first sync within {limit:g} s (--timeout SECONDS waits for longer): {troubles}")
@@ -56,9 +58,9 @@ async def first_sync(discovery: Discovery, job: APIWatcher, role: str, timeout: 
         synced.cancel()
 
 
-def _hopeless(watchers: list[dict[str, Any]], pending: list[dict[str, Any]], role: str) -> list[str]:
-    """Why no sync will come: all that the role itself reads is refused, or something has failed for good."""
-    own = [one for one in watchers if one["kind"] == role]
+def _hopeless(watchers: list[dict[str, Any]], pending: list[dict[str, Any]], roles: Collection[str]) -> list[str]:
+    """Why no sync will come: all that the roles themselves read is refused, or something has failed for good."""
+    own = [one for one in watchers if one["kind"] in roles]
     if own and all(one["refused"] and not one["listed"] for one in own):
         return [f"the server refused {one['path']}: {one['refused']}" for one in own]
     return [_trouble(one) for one in pending if one["next_retry"] and _HOPELESS.match(one["last_error"])]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 
+import orjson
 from aiohttp import web
 from prometheus_client.exposition import choose_encoder
 
@@ -76,8 +77,9 @@ class _Routes:
             async for some in active_targets(self._discovery, pool):
                 await response.write(separator + some)
                 separator = b","
-        # Without relabeling no target is dropped.
-        await response.write(b'],"droppedTargets":[],"droppedTargetCounts":{}}}')
+        # How many are dropped is known for each job; which, `fastdisco explain` tells.
+        counts = {name: count for name, count in (await self._discovery.dropped_counts()).items() if not pool or pool == name}
+        await response.write(b'],"droppedTargets":[],"droppedTargetCounts":' + orjson.dumps(counts, option=orjson.OPT_SORT_KEYS) + b"}}")
         await response.write_eof()
         return response
 
