@@ -7,10 +7,11 @@ from typing import Any, Literal
 
 import orjson
 
+from fastdisco._batch import Batch
 from fastdisco._core import Store, Symbols
 from fastdisco._json import Decoder
 from fastdisco._labels import Labels
-from fastdisco._targets import Batch, Renderer
+from fastdisco._render import Renderer
 from tests import reference
 
 Object = dict[str, Any]

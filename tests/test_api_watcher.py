@@ -7,7 +7,7 @@ import logging
 
 import pytest
 
-from fastdisco import Labels, NotSynced
+from fastdisco import ConfigError, Discovery, KubernetesSDConfig, Labels, NotSynced
 from fastdisco.synthetic import Cluster
 
 from .live import PATHS, GatedServer, Live, Work, addresses, live, node, pod, reached, web, writing
@@ -253,3 +253,18 @@ async def test_the_log_tells_the_life_of_a_job_and_nothing_at_the_rate_of_events
     assert "stopped job job" in said
     assert any(line.startswith(f"reloaded 3 objects from {PATHS['pods']}") for line in said)
     assert {record.name for record in caplog.records} <= {"fastdisco", "asyncio"}
+
+
+async def test_a_sync_that_does_not_come_is_explained() -> None:
+    """The error names what is waited for and why, so that an embedder's log tells it."""
+    async with Discovery() as discovery:
+        job = discovery.watch("nowhere", KubernetesSDConfig("pod", api_server="http://127.0.0.1:1"))
+        with pytest.raises(TimeoutError, match=r"has not synced within 0\.2 s: /api/v1/pods \(backing off\): cannot connect to "):
+            await job.synced(0.2)
+
+
+async def test_a_mapping_is_no_configuration() -> None:
+    """The likeliest first mistake is told what to do instead."""
+    async with Discovery() as discovery:
+        with pytest.raises(ConfigError, match=r"KubernetesSDConfig\.from_dict makes one of a mapping"):
+            discovery.watch("pods", {"role": "pod"})  # type: ignore[arg-type]

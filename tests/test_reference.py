@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fastdisco._core import Store, Symbols
 from fastdisco._json import Decoder
-from fastdisco._targets import Renderer
+from fastdisco._render import Renderer
 from tests import reference, strategies
 
 GOLDEN = Path(__file__).parent / "data" / "golden"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fastdisco._core import Store, Symbols
 from fastdisco._labels import Labels
-from fastdisco._targets import Renderer
+from fastdisco._render import Renderer
 from tests.decoding import new_decoder, read_list, read_watch
 from tests.heart import Heart, line, list_body, new_pod
 

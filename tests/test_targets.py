@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fastdisco._batch import Batch
 from fastdisco._core import Store, Symbols
 from fastdisco._labels import Labels
-from fastdisco._targets import Batch, Renderer
+from fastdisco._render import Renderer
 from tests import strategies
 from tests.decoding import read_list
 from tests.heart import (

@@ -5,6 +5,9 @@ Everything runs under the GIL on one thread; only owners of symbols (`Labels`) m
 
 from typing import Any, Self, final
 
+from typing_extensions import disjoint_base
+
+@disjoint_base
 class IdTable:
     """A table keyed by ids that it does not own: a sweep has it forget them before it frees any."""
 

@@ -6,9 +6,9 @@ Labels are lists as the original programs have them: sorted by name at first, th
 from collections.abc import Callable, Iterable, Mapping
 from typing import Literal, Self, TypeAlias, final
 
+from ._batch import Batch
 from ._core import Symbols
 from ._labels import Labels
-from ._targets import Batch
 from .rules import Rule
 
 KINDS_OF_RULES: tuple[str, ...]

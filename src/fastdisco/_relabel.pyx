@@ -16,7 +16,7 @@ from ._fields cimport ABSENT, EMPTY, kind_number
 from ._index cimport index_add, index_free, index_next, index_probe, index_probe_t
 from ._labels cimport LabelShape, Labels, Layout, new_labels, shapes_of
 from ._memo cimport Memo
-from ._targets cimport Batch, Row, Target
+from ._batch cimport Batch, Row, Target
 
 KINDS_OF_RULES = ("set", "set named", "keep", "copy labels", "rename labels", "keep labels")
 

@@ -1,8 +1,9 @@
-"""Targets of one object: the fields of what renders them, with a line for each."""
+"""Targets of one object: the fields of what writes them, with a line for each."""
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from ._core cimport Record, Store, Symbols
-from ._labels cimport LabelShape, Shapes
+from ._batch cimport Batch
+from ._labels cimport Shapes
 
 cdef enum:                  # label names that the roles write, by their place in NAMES
     ADDRESS, INSTANCE, L_NAMESPACE
@@ -28,42 +29,6 @@ cdef enum:                  # label families: derived from a key; 4 a kind (labe
     F_NODE_ADDRESS = 28
     F_TOPOLOGY, F_TOPOLOGY_PRESENT
 
-cdef struct Row:            # one rendered part of an object
-    uint64_t key            # slot << 24 | part
-    uint8_t kind, profile
-    uint32_t first, count   # targets
-
-cdef struct Target:
-    LabelShape* shape       # owned
-    uint64_t ident          # position in the object; see Batch.targets
-    uint32_t values         # where in the batch's values
-
-cdef struct Touched:        # a part that was rendered, with or without targets
-    uint64_t key
-    uint8_t kind
-
-cdef class Batch:
-    cdef Store store
-    cdef Shapes shapes
-    cdef Row* rows
-    cdef size_t row_count, row_capacity
-    cdef Target* found
-    cdef size_t target_count, target_capacity
-    cdef uint32_t* values
-    cdef size_t value_count, value_capacity
-    cdef Touched* touched
-    cdef size_t touched_count, touched_capacity
-    cdef uint32_t* held             # slots that must not be freed yet
-    cdef size_t held_count, held_capacity
-    cdef dict made                  # (kind, profile) -> what `targets` gave
-    cdef bint closed
-
-    cdef int begin(self, uint64_t key, int kind, int profile) except -1
-    cdef int add(self, LabelShape* shape, const uint32_t* values, const uint32_t* places, uint64_t ident) except -1
-    cdef int touch(self, uint32_t slot, uint32_t part, int kind) except -1
-    cdef int hold(self, uint32_t slot) except -1
-    cdef int shut(self) except -1
-
 cdef struct Combined:       # an address of endpoints, or an endpoint of a slice, with what it is combined with
     const uint32_t* words
     uint32_t ports          # the list of ports
@@ -71,7 +36,7 @@ cdef struct Combined:       # an address of endpoints, or an endpoint of a slice
     uint32_t following      # the next address that names the same pod; 0: none
     uint8_t ready
 
-cdef class Renderer:
+cdef class TargetWriter:
     cdef Store store
     cdef Symbols symbols
     cdef Shapes shapes
@@ -101,10 +66,7 @@ cdef class Renderer:
     cdef uint32_t lower(self, uint32_t id) except 0
     cdef Record* referee(self, int kind, uint32_t namespace, uint32_t name) except? NULL
     cdef int render_slot(self, uint32_t slot, uint32_t part) except -1
-    cdef int touch_parts(self, uint32_t slot, uint32_t part) except -1
-    cdef uint32_t parts_now(self, uint32_t slot) except? 0
     cdef uint32_t fixed(self, str text) except 0
-    cdef int count_subscriber(self, int kind, int profile, int by) except -1
     cdef uint32_t joined(self, uint32_t name, uint32_t namespace) except 0
     cdef int node(self, const uint32_t* words) except -1
     cdef int pod(self, const uint32_t* words) except -1

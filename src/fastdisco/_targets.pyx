@@ -1,6 +1,6 @@
 """Targets: one function per role turns an object into label sets, as VictoriaMetrics' discovery writes them.
 
-    dirty slot, part -> role -> labels as written -> layout -> Batch of targets -> Labels, made on demand
+    slot, part -> role -> labels as written -> layout -> Batch of targets
 
 Which label is made from what, and why, is in docs/labels.md.
 """
@@ -10,9 +10,9 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memchr, memcmp, memcpy
 
-from ._core cimport ALL_PARTS, ATTACH_NAMESPACE, ATTACH_NODE, PROFILES, Record, Store, Symbol
+from ._core cimport ALL_PARTS, ATTACH_NAMESPACE, ATTACH_NODE, Record, Store, Symbol
 from ._fields cimport *
-from ._labels cimport Layout, new_labels, shapes_of
+from ._labels cimport Layout, shapes_of
 
 cdef list NAMES = (
     "__address__ instance M_namespace M_node_name M_node_provider_id "
@@ -41,171 +41,9 @@ cdef enum:
     EXTRA = 0x8000          # in a target's position: a container port that no endpoint port covers
 
 
-@cython.final
 @cython.no_gc_clear     # freeing uses its references
-cdef class Batch:
-    """Rendered targets of some objects, and which parts of objects were rendered at all.
-
-    Holds bare ids, so no symbol is freed while it is open: `close` it when its targets have been taken.
-    """
-
-    def __cinit__(self, Renderer renderer not None):
-        self.store = renderer.store
-        self.shapes = renderer.shapes
-        self.made = {}
-        self.store.symbols.pins += 1
-
-    def __dealloc__(self):
-        self.shut()
-        free(self.rows)
-        free(self.found)
-        free(self.values)
-        free(self.touched)
-        free(self.held)
-
-    def __len__(self):
-        """Targets rendered, for all roles and profiles together."""
-        return self.target_count
-
-    def close(self) -> None:
-        """Lets go of symbols, shapes and slots; nothing can be taken afterwards."""
-        self.shut()
-        self.made = {}
-
-    cdef int shut(self) except -1:
-        cdef size_t i
-        if self.closed or self.store is None:
-            return 0
-        self.closed = True
-        self.store.symbols.pins -= 1
-        for i in range(self.target_count):
-            self.shapes.drop_shape(self.found[i].shape)
-        for i in range(self.held_count):
-            self.store.slot(self.held[i]).held -= 1
-            self.store.settle(self.held[i])
-        self.row_count = self.target_count = self.touched_count = self.held_count = 0
-        return 0
-
-    def keys(self, str role, below=None) -> list[int]:
-        """Parts of that role's objects that were rendered, with targets or without; those of slots before `below`."""
-        cdef size_t i
-        cdef int kind = kind_number(role)
-        cdef uint64_t end = <uint64_t> -1 if below is None else <uint64_t> below << PART_BITS
-        return [self.touched[i].key for i in range(self.touched_count) if self.touched[i].kind == kind and self.touched[i].key < end]
-
-    def key_set(self, str role, below=None) -> frozenset[int]:
-        """The same as a set, made once."""
-        wanted = (role, below)
-        if wanted not in self.made:
-            self.made[wanted] = frozenset(self.keys(role, below))
-        return self.made[wanted]
-
-    def targets(self, str role, int profile, below=None) -> list:
-        """(key, ((position, Labels), ...)) of each part that has targets; the Labels are the same for whoever asks.
-
-        A key is the slot's number and a part of its object: for endpoints and slices the first address that names a pod, else 0.
-        A position tells apart the targets of one part: container or address, and port.
-        """
-        cdef size_t i
-        cdef uint32_t j
-        cdef Row* row
-        cdef Target* target
-        cdef int kind = kind_number(role)
-        cdef list made = self.made.get((kind, profile))
-        if made is None:
-            made = []
-            for i in range(self.row_count):
-                row = &self.rows[i]
-                if row.kind == kind and row.profile == profile and row.count:
-                    part = []
-                    for j in range(row.first, row.first + row.count):
-                        target = &self.found[j]
-                        part.append((target.ident, new_labels(self.shapes, target.shape, self.values + target.values)))
-                    made.append((row.key, tuple(part)))
-            self.made[(kind, profile)] = made
-        if below is None:
-            return made
-        return [entry for entry in made if entry[0] < below << PART_BITS]
-
-    cdef int begin(self, uint64_t key, int kind, int profile) except -1:
-        cdef Row* grown
-        if self.row_count == self.row_capacity:
-            self.row_capacity = self.row_capacity * 2 if self.row_capacity else 256
-            grown = <Row*> realloc(self.rows, self.row_capacity * sizeof(Row))
-            if grown == NULL:
-                raise MemoryError
-            self.rows = grown
-        cdef Row* row = &self.rows[self.row_count]
-        self.row_count += 1
-        row.key = key
-        row.kind = <uint8_t> kind
-        row.profile = <uint8_t> profile
-        row.first = <uint32_t> self.target_count
-        row.count = 0
-        return 0
-
-    cdef int add(self, LabelShape* shape, const uint32_t* values, const uint32_t* places, uint64_t ident) except -1:
-        """A target of the part begun last: its values in the order of the shape, by their places as written."""
-        cdef uint32_t i
-        cdef Target* targets
-        cdef uint32_t* grown
-        if self.target_count == self.target_capacity:
-            self.target_capacity = self.target_capacity * 2 if self.target_capacity else 256
-            targets = <Target*> realloc(self.found, self.target_capacity * sizeof(Target))
-            if targets == NULL:
-                raise MemoryError
-            self.found = targets
-        if self.value_count + shape.count > self.value_capacity:
-            self.value_capacity = (self.value_count + shape.count) * 2
-            grown = <uint32_t*> realloc(self.values, self.value_capacity * sizeof(uint32_t))
-            if grown == NULL:
-                raise MemoryError
-            self.values = grown
-        for i in range(shape.count):
-            self.values[self.value_count + i] = values[places[i]]
-        self.found[self.target_count].shape = shape
-        self.found[self.target_count].ident = ident
-        self.found[self.target_count].values = <uint32_t> self.value_count
-        shape.refs += 1
-        self.value_count += shape.count
-        self.target_count += 1
-        self.rows[self.row_count - 1].count += 1
-        return 0
-
-    cdef int touch(self, uint32_t slot, uint32_t part, int kind) except -1:
-        cdef Touched* grown
-        if self.touched_count == self.touched_capacity:
-            self.touched_capacity = self.touched_capacity * 2 if self.touched_capacity else 256
-            grown = <Touched*> realloc(self.touched, self.touched_capacity * sizeof(Touched))
-            if grown == NULL:
-                raise MemoryError
-            self.touched = grown
-        self.touched[self.touched_count].key = <uint64_t> slot << PART_BITS | part
-        self.touched[self.touched_count].kind = <uint8_t> kind
-        self.touched_count += 1
-        return 0
-
-    cdef int hold(self, uint32_t slot) except -1:
-        cdef uint32_t* grown
-        if self.held_count == self.held_capacity:
-            self.held_capacity = self.held_capacity * 2 if self.held_capacity else 256
-            grown = <uint32_t*> realloc(self.held, self.held_capacity * sizeof(uint32_t))
-            if grown == NULL:
-                raise MemoryError
-            self.held = grown
-        self.held[self.held_count] = slot
-        self.held_count += 1
-        self.store.slot(slot).held += 1
-        return 0
-
-
-@cython.final
-@cython.no_gc_clear     # freeing uses its references
-cdef class Renderer:
-    """Turns objects of a store into targets, for the roles and label profiles that somebody subscribes to.
-
-    A profile says what is attached: bit 0 node, bit 1 namespace metadata.
-    """
+cdef class TargetWriter:
+    """Writes the targets of one object of a store into `batch`, with what `profile` attaches: bit 0 node, bit 1 namespace metadata."""
 
     def __cinit__(self, Store store not None):
         self.store = store
@@ -248,126 +86,6 @@ cdef class Renderer:
         cdef uint32_t id = self.symbols.intern_str(text)
         self.symbols.hold(id)
         return id
-
-    def subscribe(self, str role, int profile) -> None:
-        """From now on changes of that role's objects are rendered with this profile; counted."""
-        self.count_subscriber(kind_number(role), profile, 1)
-
-    def unsubscribe(self, str role, int profile) -> None:
-        """Takes one `subscribe` back."""
-        self.count_subscriber(kind_number(role), profile, -1)
-
-    cdef int count_subscriber(self, int kind, int profile, int by) except -1:
-        if not 0 <= profile < PROFILES:
-            raise ValueError(f"no label profile {profile}")
-        self.store.wanted[kind][profile] += by
-        if profile & ATTACH_NODE:
-            self.store.node_wanted += by
-        if profile & ATTACH_NAMESPACE:
-            self.store.namespace_wanted += by
-        return 0
-
-    @property
-    def dirty(self) -> int:
-        """Objects and parts that wait to be rendered; some of them may have been rendered already."""
-        return self.store.queue_end - self.store.queue_head
-
-    def render(self, Py_ssize_t budget=2000) -> Batch:
-        """The next dirty objects and parts, until about `budget` targets; empty if nothing is dirty."""
-        cdef Batch batch = Batch(self)
-        cdef uint32_t slot
-        cdef uint32_t part = 0
-        cdef Py_ssize_t work = 0
-        cdef int profile
-        self.batch = batch
-        try:
-            while work + <Py_ssize_t> batch.target_count < budget:
-                slot = self.store.take_dirty(&part)
-                if slot == 0:
-                    break
-                work += 1
-                batch.hold(slot)
-                self.touch_parts(slot, part)
-                if part == ALL_PARTS:
-                    self.store.slot(slot).parts = self.parts_now(slot)
-                if self.store.slot(slot).record == NULL:
-                    continue
-                for profile in range(PROFILES):
-                    if self.store.wanted[self.store.slot(slot).kind][profile] > 0:
-                        self.profile = profile
-                        self.render_slot(slot, part)
-        finally:
-            self.batch = None
-        return batch
-
-    def walk(self, Py_ssize_t cursor, wanted, Py_ssize_t budget=2000) -> tuple:
-        """Objects of the slots from `cursor` on for the (role, profile) pairs `wanted`, until about `budget` targets.
-
-        Gives (batch, next cursor, whether the end was reached). Slots before the cursor have been rendered.
-        """
-        cdef Batch batch = Batch(self)
-        cdef uint32_t slot = <uint32_t> max(cursor, 1)
-        cdef Py_ssize_t work = 0
-        cdef int[7][4] asked
-        cdef int kind, profile
-        for kind in range(7):
-            for profile in range(4):
-                asked[kind][profile] = 0
-        for role, number in wanted:
-            asked[kind_number(role)][<int> number & 3] = 1
-        self.batch = batch
-        try:
-            while slot < self.store.slot_top and (work >> 3) + <Py_ssize_t> batch.target_count < budget:
-                kind = self.store.slot(slot).kind
-                work += 1
-                if self.store.slot(slot).used and self.store.slot(slot).record != NULL:
-                    if asked[kind][0] or asked[kind][1] or asked[kind][2] or asked[kind][3]:
-                        batch.hold(slot)
-                        self.touch_parts(slot, ALL_PARTS)
-                        for profile in range(PROFILES):
-                            if asked[kind][profile]:
-                                self.profile = profile
-                                self.render_slot(slot, ALL_PARTS)
-                slot += 1
-        finally:
-            self.batch = None
-        return batch, slot, slot >= self.store.slot_top
-
-    def discovered(self, str role, str namespace, str name, int profile) -> list | None:
-        """The targets of one object as they are now, as `Batch.targets` gives them; None if there is no such object."""
-        cdef int kind = kind_number(role)
-        cdef uint32_t slot = self.store.find(
-            kind, self.symbols.intern_str(namespace) if namespace else ABSENT, self.symbols.intern_str(name),
-        )
-        if slot == 0 or self.store.slot(slot).record == NULL:
-            return None
-        cdef Batch batch = Batch(self)
-        self.batch = batch
-        self.profile = profile
-        try:
-            self.render_slot(slot, ALL_PARTS)
-        finally:
-            self.batch = None
-        found = batch.targets(role, profile)
-        batch.close()
-        return found
-
-    cdef int touch_parts(self, uint32_t slot, uint32_t part) except -1:
-        cdef uint32_t i
-        if part != ALL_PARTS:
-            return self.batch.touch(slot, part, self.store.slot(slot).kind)
-        for i in range(self.store.slot(slot).parts):
-            self.batch.touch(slot, i, self.store.slot(slot).kind)
-        return 0
-
-    cdef uint32_t parts_now(self, uint32_t slot) except? 0:
-        cdef Record* record = self.store.slot(slot).record
-        if record == NULL:
-            return 0
-        if record.kind != ENDPOINTS and record.kind != ENDPOINTSLICE:
-            return 1
-        self.flatten(record)
-        return self.address_count
 
     cdef int render_slot(self, uint32_t slot, uint32_t part) except -1:
         cdef Record* record = self.store.slot(slot).record

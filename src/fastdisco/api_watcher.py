@@ -66,11 +66,15 @@ class APIWatcher:
     async def synced(self, timeout: float | None = None) -> tuple[str, ...]:
         """Waits until the targets are all there; gives what the server refused, as `path: reason`.
 
-        What is refused holds nothing back, unless it is the job's own role everywhere. TimeoutError after `timeout` seconds,
-        NotSynced if the job stops before.
+        What is refused holds nothing back, unless it is the job's own role everywhere. TimeoutError after `timeout` seconds, which
+        tells what is waited for and why; NotSynced if the job stops before.
         """
-        async with asyncio.timeout(timeout):
-            await self._synced.wait()
+        try:
+            async with asyncio.timeout(timeout):
+                await self._synced.wait()
+        except TimeoutError:
+            troubles = dict.fromkeys(text for group, one in self._subscribers for text in group.troubles(one.needs))
+            raise TimeoutError(f"job {self.name} has not synced within {timeout:g} s: {'; '.join(troubles)}") from None
         if self._stopped:
             raise NotSynced(f"job {self.name} was stopped")
         return self.refused

@@ -108,6 +108,9 @@ class Discovery:
         configs = (config,) if isinstance(config, KubernetesSDConfig) else tuple(config)
         if not configs:
             raise ConfigError("kubernetes_sd_configs: a job needs one or more")
+        for one in configs:
+            if not isinstance(one, KubernetesSDConfig):
+                raise ConfigError("config must be a KubernetesSDConfig or several; KubernetesSDConfig.from_dict makes one of a mapping")
         keys = [group_key(one) for one in configs]
         defaults = target_defaults or TargetDefaults()
         relabel_configs = None if relabel_configs is None else tuple(relabel_configs)

@@ -13,7 +13,7 @@ import orjson
 
 from ._core import Store, Symbols
 from ._json import Decoder
-from ._targets import Renderer
+from ._render import Renderer
 from .api import ApiClient
 from .auth import Connection
 from .direct_loads import DirectLoads, Wanted
@@ -23,8 +23,8 @@ from .roles import RESOURCES
 from .url_watcher import Timings, URLWatcher
 
 if TYPE_CHECKING:
+    from ._batch import Batch
     from ._labels import Labels
-    from ._targets import Batch
     from .metrics import Live, Metrics
     from .subscriber import Subscriber
 
@@ -144,6 +144,11 @@ class GroupWatcher:
         """What the server refuses of these kinds, as `path: reason`."""
         watchers = (watcher for kind in kinds for watcher in self._watchers.get(kind, ()))
         return [f"{watcher.path}: {watcher.refused}" for watcher in watchers if watcher.refused is not None]
+
+    def troubles(self, kinds: Iterable[str]) -> list[str]:
+        """What keeps these kinds from being listed, as `path (state): reason`."""
+        watchers = (watcher for kind in kinds for watcher in self._watchers.get(kind, ()) if not watcher.listed)
+        return [f"{watcher.path} ({watcher.state.value}): {watcher.last_error or 'no answer so far'}" for watcher in watchers]
 
     def resync(self, kinds: Iterable[str]) -> None:
         """Lists those kinds again."""

@@ -7,9 +7,9 @@ from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from ._batch import Batch
     from ._labels import Labels
     from ._relabel import Relabeling
-    from ._targets import Batch
     from .works import Entry, Works
 
     Rendered = Sequence[tuple[int, tuple[tuple[int, Labels], ...]]]

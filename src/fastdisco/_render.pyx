@@ -1,0 +1,138 @@
+"""What is rendered when: what has changed, everything for those who register, or one object.
+
+    dirty slots and parts -> (targets of each) -> Batch
+"""
+import cython
+
+from libc.stdint cimport uint32_t
+
+from ._batch cimport Batch
+from ._core cimport ALL_PARTS, ATTACH_NAMESPACE, ATTACH_NODE, PROFILES, Record
+from ._fields cimport ABSENT, ENDPOINTS, ENDPOINTSLICE, kind_number
+from ._targets cimport TargetWriter
+
+
+@cython.final
+@cython.no_gc_clear     # freeing uses its references
+cdef class Renderer(TargetWriter):
+    """Turns objects of a store into targets, for the roles and label profiles that somebody subscribes to."""
+
+    def subscribe(self, str role, int profile) -> None:
+        """From now on changes of that role's objects are rendered with this profile; counted."""
+        self.count_subscriber(kind_number(role), profile, 1)
+
+    def unsubscribe(self, str role, int profile) -> None:
+        """Takes one `subscribe` back."""
+        self.count_subscriber(kind_number(role), profile, -1)
+
+    cdef int count_subscriber(self, int kind, int profile, int by) except -1:
+        if not 0 <= profile < PROFILES:
+            raise ValueError(f"no label profile {profile}")
+        self.store.wanted[kind][profile] += by
+        if profile & ATTACH_NODE:
+            self.store.node_wanted += by
+        if profile & ATTACH_NAMESPACE:
+            self.store.namespace_wanted += by
+        return 0
+
+    @property
+    def dirty(self) -> int:
+        """Objects and parts that wait to be rendered; some of them may have been rendered already."""
+        return self.store.queue_end - self.store.queue_head
+
+    def render(self, Py_ssize_t budget=2000) -> Batch:
+        """The next dirty objects and parts, until about `budget` targets; empty if nothing is dirty."""
+        cdef Batch batch = Batch(self.store)
+        cdef uint32_t slot
+        cdef uint32_t part = 0
+        cdef Py_ssize_t work = 0
+        cdef int profile
+        self.batch = batch
+        try:
+            while work + <Py_ssize_t> batch.target_count < budget:
+                slot = self.store.take_dirty(&part)
+                if slot == 0:
+                    break
+                work += 1
+                batch.hold(slot)
+                self.touch_parts(slot, part)
+                if part == ALL_PARTS:
+                    self.store.slot(slot).parts = self.parts_now(slot)
+                if self.store.slot(slot).record == NULL:
+                    continue
+                for profile in range(PROFILES):
+                    if self.store.wanted[self.store.slot(slot).kind][profile] > 0:
+                        self.profile = profile
+                        self.render_slot(slot, part)
+        finally:
+            self.batch = None
+        return batch
+
+    def walk(self, Py_ssize_t cursor, wanted, Py_ssize_t budget=2000) -> tuple:
+        """Objects of the slots from `cursor` on for the (role, profile) pairs `wanted`, until about `budget` targets.
+
+        Gives (batch, next cursor, whether the end was reached). Slots before the cursor have been rendered.
+        """
+        cdef Batch batch = Batch(self.store)
+        cdef uint32_t slot = <uint32_t> max(cursor, 1)
+        cdef Py_ssize_t work = 0
+        cdef int[7][4] asked
+        cdef int kind, profile
+        for kind in range(7):
+            for profile in range(4):
+                asked[kind][profile] = 0
+        for role, number in wanted:
+            asked[kind_number(role)][<int> number & 3] = 1
+        self.batch = batch
+        try:
+            while slot < self.store.slot_top and (work >> 3) + <Py_ssize_t> batch.target_count < budget:
+                kind = self.store.slot(slot).kind
+                work += 1
+                if self.store.slot(slot).used and self.store.slot(slot).record != NULL:
+                    if asked[kind][0] or asked[kind][1] or asked[kind][2] or asked[kind][3]:
+                        batch.hold(slot)
+                        self.touch_parts(slot, ALL_PARTS)
+                        for profile in range(PROFILES):
+                            if asked[kind][profile]:
+                                self.profile = profile
+                                self.render_slot(slot, ALL_PARTS)
+                slot += 1
+        finally:
+            self.batch = None
+        return batch, slot, slot >= self.store.slot_top
+
+    def discovered(self, str role, str namespace, str name, int profile) -> list | None:
+        """The targets of one object as they are now, as `Batch.targets` gives them; None if there is no such object."""
+        cdef int kind = kind_number(role)
+        cdef uint32_t slot = self.store.find(
+            kind, self.symbols.intern_str(namespace) if namespace else ABSENT, self.symbols.intern_str(name),
+        )
+        if slot == 0 or self.store.slot(slot).record == NULL:
+            return None
+        cdef Batch batch = Batch(self.store)
+        self.batch = batch
+        self.profile = profile
+        try:
+            self.render_slot(slot, ALL_PARTS)
+        finally:
+            self.batch = None
+        found = batch.targets(role, profile)
+        batch.close()
+        return found
+
+    cdef int touch_parts(self, uint32_t slot, uint32_t part) except -1:
+        cdef uint32_t i
+        if part != ALL_PARTS:
+            return self.batch.touch(slot, part, self.store.slot(slot).kind)
+        for i in range(self.store.slot(slot).parts):
+            self.batch.touch(slot, i, self.store.slot(slot).kind)
+        return 0
+
+    cdef uint32_t parts_now(self, uint32_t slot) except? 0:
+        cdef Record* record = self.store.slot(slot).record
+        if record == NULL:
+            return 0
+        if record.kind != ENDPOINTS and record.kind != ENDPOINTSLICE:
+            return 1
+        self.flatten(record)
+        return self.address_count
