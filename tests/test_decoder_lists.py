@@ -34,15 +34,15 @@ def test_a_list_may_come_in_any_buffer() -> None:
     [
         (b'{"metadata":{"resourceVersion":"5"},"items":[]}', ("5", "")),
         (b'{"metadata":{"resourceVersion":"5"},"items":null}', ("5", "")),
-        (b'{"metadata":{"resourceVersion":"5"}}', ("5", "")),
+        (b'{"kind":"PodList","metadata":{"resourceVersion":"5"}}', ("5", "")),
+        (b'{"kind":"List","metadata":{"resourceVersion":"5"},"items":[]}', ("5", "")),
         (b'{"items":[],"metadata":{"continue":"c\\u003d","resourceVersion":"5","remainingItemCount":7}}', ("5", "c=")),
         (b' \n{ "items" : [ ] , "metadata" : { "resourceVersion" : "5" } } \r\n', ("5", "")),
         (b'{"items":[],"metadata":{"resourceVersion":"5","selfLink":"\\"}]"},"x":"\\\\","y":[{}],"z":-1.5e3}', ("5", "")),
         (b'{"\\u0069tems":null,"metada\\u0074a":{"resourceVersion":"5"},"a\\"b":true}', ("5", "")),
-        (b'{"metadata":{"resourceVersion":"5"},"metadata":null}', ("", "")),
-        (b'{"metadata":{"resourceVersion":null,"continue":null}}', ("", "")),
+        (b'{"items":[],"metadata":{"resourceVersion":"5"},"metadata":null}', ("", "")),
+        (b'{"items":[],"metadata":{"resourceVersion":null,"continue":null}}', ("", "")),
         (b'{"items":[]}', ("", "")),
-        (b"{}", ("", "")),
     ],
 )
 def test_what_a_list_may_look_like(body: bytes, found: tuple[str, str], size: int) -> None:
@@ -52,6 +52,55 @@ def test_what_a_list_may_look_like(body: bytes, found: tuple[str, str], size: in
     assert decoder.resource_version == found[0]
     assert decoder.listed
     assert not decoder.take_errors()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"{}",
+        b'{"metadata":{"resourceVersion":"11"}}',
+        b'{"kind":"Status","metadata":{"resourceVersion":"11"},"status":"Failure","code":500}',
+        b'{"kind":"NodeList","metadata":{"resourceVersion":"11"},"items":[]}',
+        b'{"kind":"NodeList","metadata":{"resourceVersion":"11"},"items":[{"metadata":{"name":"n"}}]}',
+        b'{"items":[],"metadata":{"resourceVersion":"11"},"kind":"ServiceList"}',
+    ],
+)
+def test_what_is_no_list_of_these_objects_removes_none(body: bytes) -> None:
+    """An answer that merely looks successful, such as a Status with 200, is an error, and nothing of it gets into the store."""
+    decoder = new_decoder()
+    read_list(decoder, list_body([new_pod("a")]))
+    decoder.begin_list()
+    with pytest.raises(DecodeError, match="expected a "):
+        feed_all(decoder, body, 0)
+        decoder.end_page()
+    decoder.abort_list()
+    assert names(decoder, "a") == {"a"}
+    assert decoder.store.objects("pod") == 1
+
+
+@pytest.mark.parametrize("size", [1, 3, 64, 1000])
+def test_an_object_may_be_loaded_at_any_moment_of_a_list(size: int) -> None:
+    """Also in the middle of an item that straddles chunks: neither harms the other."""
+    body = list_body([new_pod("a", labels={"note": "x" * 300}), new_pod("b")])
+    for place in range(0, len(body), max(size, 7)):
+        decoder = new_decoder()
+        decoder.begin_list()
+        feed_all(decoder, body[:place], size)
+        decoder.load(orjson.dumps(new_pod("loaded", labels={"note": "y" * 2000})))
+        feed_all(decoder, body[place:], size)
+        assert decoder.end_page() == ("1", "")
+        assert not decoder.apply_list()
+        assert not decoder.take_errors()
+        assert {"a", "b"} <= names(decoder, "a", "b", "loaded")
+
+
+def test_of_an_object_that_a_list_has_twice_the_last_one_counts() -> None:
+    """Also if that is what the store has already."""
+    decoder = new_decoder()
+    first, second = new_pod("a", labels={"note": "1"}), new_pod("a", labels={"note": "2"})
+    for pair in ([first], [second, first], [first, second], [second, first]):
+        read_list(decoder, list_body(pair))
+        assert stored(decoder, [pair[-1]]) == [kept("pod", pair[-1])]
 
 
 @pytest.mark.parametrize("size", [0, 1])

@@ -30,6 +30,9 @@ cdef enum Place:
     IN_KEY, IN_STRING, IN_SCALAR, IN_VALUE, IN_ITEM
     IN_LINE
 
+# by kind, what the API calls it
+cdef tuple LIST_KINDS = ("Node", "Pod", "Service", "Endpoints", "EndpointSlice", "Ingress", "Namespace")
+
 cdef Schema event_schema
 event_schema.count = 2
 event_schema.fields[0].key = b"type"
@@ -62,6 +65,8 @@ cdef class Decoder:
     cdef bint escaped           # the last byte of a key or string was a backslash
     cdef bytes key              # of the list body, whose value comes next
     cdef bytes metadata         # of the list body
+    cdef bytes list_kind        # what the body says that it is; empty if it does not
+    cdef bint has_items
     cdef uint32_t mark          # of this list; records that carry it have been seen by it
     cdef bint direct            # this list goes into the store as it comes
     cdef bint used              # something has been put into the store, or tried to
@@ -116,7 +121,8 @@ cdef class Decoder:
 
     def begin_page(self) -> None:
         """The next page of the same list."""
-        self.metadata = b""
+        self.metadata = self.list_kind = b""
+        self.has_items = False
         self.begin(BEFORE_BODY)
 
     def begin_watch(self) -> None:
@@ -162,6 +168,10 @@ cdef class Decoder:
         if self.place != AFTER_BODY:
             raise DecodeError("the list ends before its last bracket", self.base)
         self.place = IDLE
+        self.check_kind()
+        # some servers leave an empty array out, but they say which list it is
+        if not self.list_kind and not self.has_items:
+            raise DecodeError("expected a list, and found no items", self.base)
         found = {}
         if self.metadata:
             try:
@@ -175,6 +185,13 @@ cdef class Decoder:
         if version:
             self.resource_version = version
         return version or "", token or ""
+
+    cdef int check_kind(self) except -1:
+        """A Status, or a list of other objects, must not be taken for an empty list of these; a `List` may hold anything."""
+        expected = f"{LIST_KINDS[self.number]}List"
+        if self.list_kind and self.list_kind != b"List" and self.list_kind != expected.encode():
+            raise DecodeError(f"expected a {expected}, not a {self.list_kind.decode('utf-8', 'replace')}", self.base)
+        return 0
 
     def apply_list(self, Py_ssize_t budget=2000) -> bool:
         """After the last page: brings about `budget` changes of the list into the store; True: call again."""
@@ -231,9 +248,15 @@ cdef class Decoder:
 
     def load(self, bytes body not None) -> None:
         """An object from a direct GET, unless its watch has delivered it meanwhile; DecodeError if it is not valid."""
-        cdef Parser parser = self.parser
+        cdef Parser busy = self.parser
+        cdef Parser parser = Parser(self.store.symbols)
         self.used = True
-        self.read_whole(body)
+        # the parser of the list or watch may be in the middle of an object
+        self.parser = parser
+        try:
+            self.read_whole(body)
+        finally:
+            self.parser = busy
         cdef uint32_t slot = self.store.find(self.number, parser.stack.at[META_NAMESPACE], parser.stack.at[META_NAME])
         if slot == 0 or self.store.slot(slot).record == NULL:
             self.put(self.store.make_record(self.number, self.watcher, self.mark, parser.stack.at, parser.stack.count))
@@ -286,6 +309,7 @@ cdef class Decoder:
                 i += 1
                 continue
             if self.place == BEFORE_VALUE and byte == b"[" and self.key == b"items":
+                self.check_kind()
                 self.place = FIRST_ITEM
                 i += 1
                 continue
@@ -348,6 +372,8 @@ cdef class Decoder:
     cdef int end_string(self) except -1:
         if self.place == IN_STRING:
             self.place = AFTER_VALUE
+            if self.key == b"kind":
+                self.list_kind = PyBytes_FromStringAndSize(<char*> self.carry, self.carried)
             return 0
         self.place = AFTER_KEY
         self.key = PyBytes_FromStringAndSize(<char*> self.carry, self.carried)
@@ -359,6 +385,8 @@ cdef class Decoder:
         if self.key == b"metadata":
             # the last of equal keys replaces the earlier one
             self.metadata = b""
+        elif self.key == b"items":
+            self.has_items = True
         return 0
 
     cdef size_t start(self, const uint8_t* chunk, size_t i, size_t length) except 0:
@@ -436,12 +464,15 @@ cdef class Decoder:
     cdef int list_item(self, const uint32_t* words, uint32_t count) except -1:
         cdef uint32_t slot = self.store.find(self.number, words[META_NAMESPACE], words[META_NAME])
         cdef Record* known = self.store.slot(slot).record if slot else NULL
+        cdef bint again
         if known != NULL:
+            # of an object that is listed twice the last one counts, also if it is as the store has it
+            again = known.mark == self.mark
             known.mark = self.mark
             known.watcher = <unsigned short> self.watcher
             self.updated += 1
             self.store.updated_of[self.number] += 1
-            if self.store.is_same(slot, words, count):
+            if not again and self.store.is_same(slot, words, count):
                 return 0
         else:
             self.added += 1
