@@ -36,7 +36,9 @@ $(VENV)/packages.stamp: pyproject.toml
 	@touch $@
 
 # The package itself, editable, and so compiled; after that, only what changed. Without build isolation: both need the same Cython.
-build/heart.stamp: $(VENV)/packages.stamp setup.py $(PYX) $(wildcard src/fastdisco/*.pxd src/fastdisco/*.h)
+MISSING := $(shell for name in $(PYX:.pyx=); do ls $$name.*.so >/dev/null 2>&1 || echo FORCE; done)
+.PHONY: FORCE
+build/heart.stamp: $(sort $(MISSING)) $(VENV)/packages.stamp setup.py $(PYX) $(wildcard src/fastdisco/*.pxd src/fastdisco/*.h)
 	$(if $(filter $(VENV)/packages.stamp,$?),$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .,$(BIN)/python setup.py --quiet build_ext --inplace)
 	@mkdir -p build && touch $@
 

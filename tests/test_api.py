@@ -203,6 +203,27 @@ async def test_a_token_file_that_never_was_is_told(server: Server, tmp_path: Pat
     assert metrics.requests == {"error": 1}
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"url": "http://127.0.0.1:99999"},
+        {"url": "http://[x"},
+        {"url": f"http://{'a' * 64}.example"},
+        {"headers": ("A: b\nc",)},
+        {"proxy_url": "http://u:SECRET@[x"},
+    ],
+)
+async def test_a_request_that_cannot_be_made_is_a_failure_like_any_other(server: Server, options: dict[str, Any]) -> None:
+    """Whatever the libraries below make of it; it is counted, and shows no secret."""
+    metrics = Metrics()
+    async with client_of(server, **options, metrics=metrics) as client:
+        with pytest.raises(NetworkError) as caught:
+            await client.get(PATH)
+    assert caught.value.kind == "connect"
+    assert "SECRET" not in str(caught.value)
+    assert metrics.requests == {"error": 1}
+
+
 async def test_kinds_of_failure(server: Server) -> None:
     """Nobody listens; nobody answers; nobody goes on; it takes too long; it is no HTTP."""
     server.on(

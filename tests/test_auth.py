@@ -158,6 +158,32 @@ def test_a_token_that_cannot_be_read_any_more_is_kept(tmp_path: Path) -> None:
     assert credentials.headers() == {"Authorization": "Bearer T2"}
 
 
+def test_a_token_that_no_header_can_carry_is_told_and_not_sent(tmp_path: Path) -> None:
+    """The message names the file and not what is in it; a good token of before is kept; whitespace around it is none of it."""
+    file = tmp_path / "token"
+    file.write_text("SECRET\nSECRET")
+    credentials = from_file(file, Clock())
+    with pytest.raises(NetworkError) as caught:
+        credentials.headers()
+    assert caught.value.kind == "credentials"
+    assert str(caught.value) == f"cannot read {file}: it has line ends or other control characters in it"
+    file.write_text(" T1\r\n")
+    assert credentials.headers() == {"Authorization": "Bearer T1"}
+    file.write_text("T2\0T2")
+    assert credentials.headers() == {"Authorization": "Bearer T1"}
+
+
+@pytest.mark.parametrize("name", ["username", "password"])
+def test_a_user_name_or_password_in_a_file_is_held_to_the_same(name: str, tmp_path: Path) -> None:
+    """Two lines are none of either."""
+    (tmp_path / "file").write_text("a\nb")
+    file = str(tmp_path / "file")
+    basic = BasicAuth(username_file=file) if name == "username" else BasicAuth("u", password_file=file)
+    with pytest.raises(NetworkError, match=f"cannot read {tmp_path}/file: it has line ends") as caught:
+        Credentials(Connection("https://x", basic_auth=basic)).headers()
+    assert caught.value.kind == "credentials"
+
+
 def test_without_credentials_a_refusal_is_final() -> None:
     """There is nothing to try again with."""
     assert not Credentials(Connection("https://x")).refused()

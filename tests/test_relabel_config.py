@@ -60,10 +60,10 @@ def test_an_if_is_one_selector_or_several(written: Any, wanted: tuple[str, ...])
         ({"action": 1}, "action: must be a string, not an integer"),
         ({"source_labels": "a"}, "source_labels: must be a list"),
         ({"source_labels": [["a"]]}, r"source_labels\[0\]: must be a string"),
-        ({"target_label": ["a"]}, "target_label: must be a string, not list"),
+        ({"target_label": ["a"]}, "target_label: must be a string, not a list"),
         ({"replacement": True}, "replacement: must be a string; put it in quotes"),
-        ({"separator": {}}, "separator: must be a string, not dict"),
-        ({"regex": {"a": "b"}}, "regex: must be a string or a list of strings, not dict"),
+        ({"separator": {}}, "separator: must be a string, not a mapping"),
+        ({"regex": {"a": "b"}}, "regex: must be a string or a list of strings, not a mapping"),
         ({"modulus": "8"}, "modulus: must be a whole number, not '8'"),
         ({"modulus": True}, "modulus: must be a whole number, not True"),
         ({"modulus": -1}, "modulus: must be a whole number, not -1"),
@@ -72,7 +72,7 @@ def test_an_if_is_one_selector_or_several(written: Any, wanted: tuple[str, ...])
         ({"if": [1]}, "if: must be a series selector"),
         ({"if": {"a": "b"}}, "if: must be a series selector"),
         ({"labels": []}, "labels: must be a mapping, not a list"),
-        ({"labels": {"a": []}}, "labels.a: must be a string, not list"),
+        ({"labels": {"a": []}}, "labels.a: must be a string, not a list"),
         ({"match": 1.5, "sourcelabels": []}, "sourcelabels: unknown key"),
     ],
 )  # fmt: skip
@@ -84,9 +84,9 @@ def test_mistakes_are_told_with_their_key(mapping: dict[str, Any], message: str)
 def test_mistakes_are_told_with_their_place() -> None:
     with pytest.raises(ConfigError, match=r"^relabel_configs\[1\]\.action: must be one of"):
         load_rules([{"target_label": "a"}, {"action": "x"}])
-    with pytest.raises(ConfigError, match=r"^relabel_configs\[0\]: must be a mapping, not str"):
+    with pytest.raises(ConfigError, match=r"^relabel_configs\[0\]: must be a mapping, not a string"):
         load_rules(["a"])
-    with pytest.raises(ConfigError, match=r"^global.relabel_configs: must be a list, not dict"):
+    with pytest.raises(ConfigError, match=r"^global.relabel_configs: must be a list, not a mapping"):
         load_rules({}, path="global.relabel_configs")
     assert load_rules(None) == load_rules([]) == ()
 

@@ -115,6 +115,7 @@ cdef class Store:
     cdef uint32_t edge_chunks, edge_top, edge_free
     cdef uint64_t* queue            # dirty slots, and edges with QUEUED_EDGE
     cdef size_t queue_head, queue_end, queue_capacity
+    cdef uint64_t queued, taken     # entries since the store was made
     cdef int watchers               # numbers given to watchers so far
     cdef int64_t[7] objects_of, added_of, updated_of, removed_of, rendered_of
     cdef int[7][4] wanted           # subscribers by kind and profile

@@ -327,8 +327,9 @@ cdef class Store:
             free(self.slots[id])
         for id in range(self.edge_chunks):
             free(self.edges[id])
-        for id in range(KINDS):
-            index_free(&self.tables[id])
+        cdef int kind
+        for kind in range(KINDS):
+            index_free(&self.tables[kind])
         free(self.slots)
         free(self.edges)
         free(self.queue)
@@ -499,6 +500,7 @@ cdef class Store:
                 self.queue = grown
         self.queue[self.queue_end] = entry
         self.queue_end += 1
+        self.queued += 1
         return 0
 
     cdef uint32_t take_dirty(self, uint32_t* part) noexcept:
@@ -509,6 +511,7 @@ cdef class Store:
         while self.queue_head < self.queue_end:
             entry = self.queue[self.queue_head]
             self.queue_head += 1
+            self.taken += 1
             id = <uint32_t> entry
             if entry & QUEUED_EDGE:
                 edge = self.edge(id)

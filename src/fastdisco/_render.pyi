@@ -23,6 +23,14 @@ class Renderer(TargetWriter):
     def dirty(self) -> int:
         """Entries that wait to be rendered; some may turn out to have been rendered with others. 0: nothing is to do."""
 
+    @property
+    def queued(self) -> int:
+        """Entries that have ever been queued; what is queued now has been rendered when `taken` is there."""
+
+    @property
+    def taken(self) -> int:
+        """Entries that have ever been taken to be rendered."""
+
     def render(self, budget: int = 2000) -> Batch:
         """The next dirty objects and parts, until about `budget` targets; empty if nothing is dirty."""
 

@@ -40,6 +40,16 @@ cdef class Renderer(TargetWriter):
         """Objects and parts that wait to be rendered; some of them may have been rendered already."""
         return self.store.queue_end - self.store.queue_head
 
+    @property
+    def queued(self) -> int:
+        """Entries that have ever been queued; what is queued now has been rendered when `taken` is there."""
+        return self.store.queued
+
+    @property
+    def taken(self) -> int:
+        """Entries that have ever been taken to be rendered."""
+        return self.store.taken
+
     def render(self, Py_ssize_t budget=2000) -> Batch:
         """The next dirty objects and parts, until about `budget` targets; empty if nothing is dirty."""
         cdef Batch batch = Batch(self.store)

@@ -17,12 +17,14 @@ import orjson
 from yarl import URL
 
 from .auth import Connection, Credentials, Trust
+from .config import without_secrets
 from .errors import ApiError, NetworkError
 from .metrics import Metrics
 
 _READ_BUFFER = 256 << 10  # what a socket gives at once to uvloop; aiohttp's default of 64 KiB halves the throughput of lists
 _ERROR_BODY = 64 << 10  # a Status is far below 1 KiB; whatever is longer is a proxy's page
 _QUOTED = 300  # characters of such a page in a log line
+_FAILURES = (aiohttp.ClientError, OSError, ValueError)  # ValueError: a request that cannot be made, such as to no valid host name
 _KEEPALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))  # below the idle limits of load balancers (240 s, 350 s)
 
 
@@ -113,7 +115,7 @@ class ApiClient:
         except NetworkError:
             self._count("error")
             raise
-        except (aiohttp.ClientError, OSError) as error:
+        except _FAILURES as error:
             self._count("error")
             raise _network_error(error) from error
         self._count(str(response.status))
@@ -151,7 +153,7 @@ class Body:
     async def __anext__(self) -> bytes:
         try:
             chunk = await self._response.content.readany()
-        except (aiohttp.ClientError, OSError) as error:
+        except _FAILURES as error:
             raise _network_error(error) from error
         if not chunk:
             raise StopAsyncIteration
@@ -202,6 +204,10 @@ def _network_error(error: BaseException) -> NetworkError:
             return NetworkError("connect", str(error))
         case aiohttp.ClientPayloadError():
             return NetworkError("reset", "the answer ended too early")
+        case aiohttp.InvalidURL():
+            return NetworkError("connect", f"no valid URL: {without_secrets(str(error.url))}")
+        case ValueError():
+            return NetworkError("connect", f"the request cannot be made: {error}")
         case _:
             return NetworkError("reset", str(error) or type(error).__name__)
 

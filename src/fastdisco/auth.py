@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import monotonic
 
-from .config import Authorization, BasicAuth, KubernetesSDConfig, TLSConfig
+from .config import Authorization, BasicAuth, KubernetesSDConfig, TLSConfig, is_plain
 from .errors import ConfigError, NetworkError
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -80,7 +80,7 @@ class Credentials:
         self._username, self._password = _Secret(basic, "username", clock), _Secret(basic, "password", clock)
 
     def headers(self) -> dict[str, str]:
-        """NetworkError of kind `credentials` if a file cannot be read and never could."""
+        """NetworkError of kind `credentials` if a file gives nothing that can be sent, and never did."""
         headers = dict(self._fixed)
         if self._basic is not None:
             pair = f"{self._username.read()}:{self._password.read()}"
@@ -178,7 +178,9 @@ class _Secret:
             try:
                 # By path each time: the kubelet swaps the directory that the file is in.
                 text = Path(self._file).read_text(encoding="utf-8").strip()
-            except (OSError, UnicodeDecodeError) as error:
+                if not is_plain(text):
+                    raise ValueError("it has line ends or other control characters in it")
+            except (OSError, ValueError) as error:
                 if not self._known:
                     raise NetworkError("credentials", f"cannot read {self._file}: {error}") from error
             else:

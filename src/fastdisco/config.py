@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from .errors import ConfigError
-from .sections import Section, within
+from .sections import Section, load_yaml, mapping_at, within
 
 ROLES = ("node", "pod", "service", "endpoints", "endpointslice", "ingress")
 KINDS = (*ROLES, "namespace")
@@ -19,11 +19,20 @@ KINDS = (*ROLES, "namespace")
 
 _ALIASES = {"endpointslices": "endpointslice"}
 _TLS_VERSIONS = ("TLS10", "TLS11", "TLS12", "TLS13")
-_UNSUPPORTED = frozenset({
-    "kubeconfig_file", "oauth2", "no_proxy", "proxy_from_environment", "proxy_connect_header",
-    "http_headers", "encoding", "compression", "initial_state",
-})  # fmt: skip
+_REFUSED = {
+    "kubernetes_sd_configs": "unknown key; give one entry of it",
+    "scrape_configs": "unknown key; give one entry of a job's kubernetes_sd_configs",
+    **dict.fromkeys((
+        "kubeconfig_file", "oauth2", "no_proxy", "proxy_from_environment", "proxy_connect_header",
+        "http_headers", "encoding", "compression", "initial_state",
+    ), "not supported"),
+}  # fmt: skip
 _NO_EFFECT = ("follow_redirects", "enable_http2")  # accepted because configurations have them; in the peers they have no effect either
+_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")  # a label of RFC 1123
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+_CERTIFICATE = re.compile(r"-----BEGIN (TRUSTED |X509 )?CERTIFICATE-----.+-----END ", re.DOTALL)
+_KEY = re.compile(r"-----BEGIN ([A-Z]+ )?PRIVATE KEY-----.+-----END ", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +45,7 @@ class Namespaces:
     def __post_init__(self) -> None:
         _tuple(self, "names")
         for index, name in enumerate(self.names):
-            if not name or "/" in name:
+            if not _NAMESPACE.fullmatch(name):
                 raise ConfigError(f"names[{index}]: {name!r} is no name of a namespace")
 
 
@@ -50,6 +59,8 @@ class Selector:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "role", _known_role(self.role, KINDS))
+        if not self.label.strip() and not self.field.strip():
+            raise ConfigError("label: missing, and field as well; a selector has at least one of them")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +83,8 @@ class Authorization:
         if self.type.strip().lower() == "basic":
             raise ConfigError('type: must not be "basic"; use basic_auth instead')
         _not_both(self, "credentials", "credentials_file")
+        _check_plain("type", self.type)
+        _check_plain("credentials", self.credentials)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +101,8 @@ class BasicAuth:
         _not_both(self, "password", "password_file")
         if not self.username and not self.username_file:
             raise ConfigError("username: missing")
+        _check_plain("username", self.username)
+        _check_plain("password", self.password)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +124,15 @@ class TLSConfig:
             _not_both(self, name, f"{name}_file")
         if bool(self.cert or self.cert_file) != bool(self.key or self.key_file):
             raise ConfigError("key_file: missing beside a cert" if self.cert or self.cert_file else "cert_file: missing beside a key")
+        for name, text, pem in (("ca", self.ca, _CERTIFICATE), ("cert", self.cert, _CERTIFICATE), ("key", self.key, _KEY)):
+            if text and not pem.search(text):
+                raise ConfigError(f"{name}: must be PEM, with its BEGIN and END lines; the name of a file is for {name}_file")
+        try:
+            good = is_plain(self.server_name.encode("idna").decode())
+        except UnicodeError:  # a part of it is empty or longer than 63 characters
+            good = False
+        if not good:
+            raise ConfigError(f"server_name: {self.server_name!r} is no name of a host")
         if self.min_version and self.min_version not in _TLS_VERSIONS:
             raise ConfigError(f"min_version: must be one of {', '.join(_TLS_VERSIONS)}, not {self.min_version!r}")
 
@@ -136,13 +160,15 @@ class KubernetesSDConfig:
         _tuple(self, "selectors")
         _tuple(self, "headers")
         if self.authorization and self.basic_auth:
-            raise ConfigError("basic_auth: at most one of basic_auth, authorization, bearer_token and bearer_token_file may be given")
-        _check_url("api_server", self.api_server, default="https://")
+            raise ConfigError("basic_auth: at most one of authorization and basic_auth may be given")
+        if "@" in _check_url("api_server", self.api_server, default="https://"):
+            raise ConfigError("api_server: must not have a user or a password in it; use basic_auth")
         _check_url("proxy_url", self.proxy_url)
         for index, header in enumerate(self.headers):
             name, colon, value = header.partition(":")
-            if not colon or not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name.strip()) or re.search(r"[\r\n\0]", value):
+            if not colon or not _HEADER_NAME.fullmatch(name.strip()):
                 raise ConfigError(f'headers[{index}]: must be of the form "Name: value"')
+            _check_plain(f"headers[{index}]", value.replace("\t", " "))
         if not 1.0 <= self.api_server_timeout < math.inf:
             raise ConfigError("api_server_timeout: must be a second or more")
         if self.list_limit < 0:
@@ -153,23 +179,15 @@ class KubernetesSDConfig:
     @classmethod
     def from_dict(cls, mapping: Mapping[str, Any], *, path: str = "", directory: str = "") -> KubernetesSDConfig:
         """From a mapping as YAML gives it; `path` leads error messages, relative file names start at `directory`."""
-        if not isinstance(mapping, Mapping):
-            raise ConfigError(f"{path}{': ' if path else ''}must be a mapping, not {type(mapping).__name__}")
+        mapping = mapping_at(path, mapping)
         with within(path):
-            return _discovery(Section(mapping, directory))
+            return _discovery(Section(mapping, directory, refused=_REFUSED))
 
 
 def load_sd_config(file: str | Path) -> KubernetesSDConfig:
     """The one `kubernetes_sd_config` that a YAML file holds; relative file names in it start at its directory."""
-    import yaml
-
     file = Path(file)
-    try:
-        mapping = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{file}: cannot be read: {error}") from None
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{file}: no valid YAML: {' '.join(str(error).split())}") from None
+    mapping = load_yaml(file)
     try:
         return KubernetesSDConfig.from_dict(mapping, directory=str(file.parent))
     except ConfigError as error:
@@ -179,70 +197,80 @@ def load_sd_config(file: str | Path) -> KubernetesSDConfig:
 def _discovery(section: Section) -> KubernetesSDConfig:
     for key in _NO_EFFECT:
         section.flag(key)
-    config = KubernetesSDConfig(
+    authorization, basic_auth = _proof(section)
+    return section.make(
+        KubernetesSDConfig,
         role=section.text("role"),
         api_server=section.text("api_server"),
         namespaces=_namespaces(section.section("namespaces")),
         selectors=tuple(_selector(section, key, value) for key, value in section.items("selectors")),
         attach_metadata=_attach_metadata(section.section("attach_metadata")),
         proxy_url=section.text("proxy_url"),
-        authorization=_authorization(section),
-        basic_auth=_basic_auth(section.section("basic_auth")),
+        authorization=authorization,
+        basic_auth=basic_auth,
         tls_config=_tls_config(section.section("tls_config")),
         headers=section.texts("headers"),
         api_server_timeout=section.duration("api_server_timeout", 1800.0),
         list_limit=section.integer("list_limit"),
         relist_interval=section.duration("relist_interval", 0.0),
     )
-    section.end(_UNSUPPORTED)
-    return config
 
 
 def _namespaces(section: Section | None) -> Namespaces:
     if section is None:
         return Namespaces()
     with section:
-        return Namespaces(section.texts("names"), section.flag("own_namespace"))
+        return section.make(Namespaces, section.texts("names"), section.flag("own_namespace"))
 
 
 def _selector(section: Section, key: str, value: object) -> Selector:
     with section.nested(key, value) as inner:
-        return Selector(inner.text("role"), inner.text("label"), inner.text("field"))
+        return inner.make(Selector, inner.text("role"), inner.text("label"), inner.text("field"))
 
 
 def _attach_metadata(section: Section | None) -> AttachMetadata:
     if section is None:
         return AttachMetadata()
     with section:
-        return AttachMetadata(section.flag("node"), section.flag("namespace"))
+        return section.make(AttachMetadata, section.flag("node"), section.flag("namespace"))
 
 
-def _authorization(section: Section) -> Authorization | None:
+def _proof(section: Section) -> tuple[Authorization | None, BasicAuth | None]:
     """`bearer_token` and `bearer_token_file` are older spellings of `authorization`."""
+    authorization, basic_auth = section.section("authorization"), section.section("basic_auth")
     token, token_file = section.text("bearer_token"), section.file("bearer_token_file")
-    inner = section.section("authorization")
-    if sum(map(bool, (token, token_file, inner))) > 1:
-        raise ConfigError("authorization: at most one of basic_auth, authorization, bearer_token and bearer_token_file may be given")
+    ways = {"authorization": authorization, "basic_auth": basic_auth, "bearer_token": token, "bearer_token_file": token_file}
+    given = [key for key, value in ways.items() if value]
+    if len(given) > 1:
+        raise ConfigError(f"{given[-1]}: at most one of {', '.join(given[:-1])} and {given[-1]} may be given")
+    _check_plain("bearer_token", token)
     if token or token_file:
-        return Authorization(credentials=token, credentials_file=token_file)
-    if inner is None:
+        return Authorization(credentials=token, credentials_file=token_file), None
+    return _authorization(authorization), _basic_auth(basic_auth)
+
+
+def _authorization(section: Section | None) -> Authorization | None:
+    if section is None:
         return None
-    with inner:
-        return Authorization(inner.text("type").strip() or "Bearer", inner.text("credentials"), inner.file("credentials_file"))
+    with section:
+        kind = section.text("type").strip() or "Bearer"
+        return section.make(Authorization, kind, section.text("credentials"), section.file("credentials_file"))
 
 
 def _basic_auth(section: Section | None) -> BasicAuth | None:
     if section is None:
         return None
     with section:
-        return BasicAuth(section.text("username"), section.file("username_file"), section.text("password"), section.file("password_file"))
+        username, username_file = section.text("username"), section.file("username_file")
+        return section.make(BasicAuth, username, username_file, section.text("password"), section.file("password_file"))
 
 
 def _tls_config(section: Section | None) -> TLSConfig | None:
     if section is None:
         return None
     with section:
-        return TLSConfig(
+        return section.make(
+            TLSConfig,
             ca=section.text("ca"),
             ca_file=section.file("ca_file"),
             cert=section.text("cert"),
@@ -275,14 +303,37 @@ def _not_both(section: object, text: str, file: str) -> None:
         raise ConfigError(f"{file}: at most one of {text} and {file} may be given")
 
 
-def _check_url(key: str, url: str, default: str = "") -> None:
-    """An `api_server` may come without a scheme, which is then chosen by whether there is a `tls_config`."""
+def is_plain(text: str) -> bool:
+    """Whether a header of a request can carry it."""
+    return not _CONTROL.search(text)
+
+
+def _check_plain(key: str, text: str) -> None:
+    if not is_plain(text):
+        raise ConfigError(f"{key}: must have no line ends and no other control characters in it")
+
+
+def without_secrets(url: str) -> str:
+    """For people; however wrong it is, neither its user and password nor its query are shown."""
+    bare = re.sub(r"^([a-z][a-z0-9+.-]*://)?.*@", r"\1", url, flags=re.DOTALL | re.IGNORECASE)
+    return re.sub(r"([?#]).*", r"\1...", bare, flags=re.DOTALL)
+
+
+def _check_url(key: str, url: str, default: str = "") -> str:
+    """Its part with host and port. An `api_server` may come without a scheme, which is then chosen by whether there is a `tls_config`."""
     if not url:
-        return
+        return ""
     try:
         parts = urlsplit(url if "://" in url else default + url)
-        good = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0 and not (parts.query or parts.fragment)
+        good = parts.scheme in ("http", "https") and bool(parts.hostname) and not (parts.query or parts.fragment)
     except ValueError:
         good = False
-    if not good or re.search(r"\s", url):
-        raise ConfigError(f"{key}: must be an http or https URL without query")
+    if not good or re.search(r"\s", url) or not is_plain(url):
+        raise ConfigError(f"{key}: must be an http or https URL without query, not {without_secrets(url)!r}")
+    try:
+        port = parts.port
+    except ValueError:
+        port = 0
+    if port == 0:
+        raise ConfigError(f"{key}: must have a port from 1 to 65535, not {without_secrets(url)!r}")
+    return parts.netloc

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("fastdisco")
 
+_SWEPT_BETWEEN = 2000  # ids of strings looked at between two batches: a fraction of a millisecond
+
 
 @dataclass(frozen=True, slots=True)
 class GroupKey:
@@ -92,6 +94,7 @@ class GroupWatcher:
         self._pass: list[Subscriber] = []
         self._again: list[Subscriber] = []  # working, and to be in the next pass all the same
         self._cursor = 0  # slots before it have been rendered for the pass
+        self._rendered_until: int | None = None  # once the cursor is at the end: what had been queued by then
         self._wake = asyncio.Event()
         self._idle_timer: asyncio.TimerHandle | None = None
         self._task = asyncio.get_running_loop().create_task(self._run(), name="fastdisco group")
@@ -238,8 +241,11 @@ class GroupWatcher:
                 await self._walk_on(turn)
             elif not self._renderer.dirty:
                 break
+            # here too, since under a steady stream of changes there may always be something dirty
+            if self._symbols.due():
+                self._symbols.sweep(_SWEPT_BETWEEN)
             await turn.breathe()
-        self._tell_caught_up()
+        self._tell_caught_up(self._subscribers)
         while self._symbols.due():
             if not self._symbols.sweep():
                 break
@@ -252,21 +258,27 @@ class GroupWatcher:
             self._renderer.subscribe(subscriber.role, subscriber.profile)
         self._pass, self._again = pending + self._again, []
         self._cursor = 0
+        self._rendered_until = None
 
     async def _walk_on(self, turn: _Turn) -> None:
         """The next slots of the pass; at the end its subscribers are working."""
         wanted = {(one.role, one.profile) for one in self._pass}
         batch, self._cursor, ended = self._renderer.walk(self._cursor, wanted, self._pace.batch_targets)
         await self._bring_to(self._pass, batch, None, turn)
-        if ended and not self._renderer.dirty:
-            for subscriber in self._pass:
+        if ended and self._rendered_until is None:
+            self._rendered_until = self._renderer.queued
+        # what changed during the pass belongs to it; what changes from now on does not, or a steady stream would never let it end
+        if self._rendered_until is not None and self._renderer.taken >= self._rendered_until:
+            registered = self._pass
+            for subscriber in registered:
                 subscriber.working = True
                 subscriber.stale = subscriber in self._again
             self._pass = []
-            self._tell_caught_up()  # not later: another pass may follow at once
+            self._tell_caught_up(registered)  # not later: another pass may follow at once
 
-    def _tell_caught_up(self) -> None:
-        for subscriber in self._subscribers:
+    @staticmethod
+    def _tell_caught_up(subscribers: list[Subscriber]) -> None:
+        for subscriber in list(subscribers):
             if subscriber.working:
                 subscriber.job.caught_up()
 
@@ -371,12 +383,14 @@ class GroupWatcher:
         return not self._subscribers
 
     async def stop(self) -> None:
-        """Ends all watches; the store goes with the group."""
+        """Ends all watches; the store goes with the group. It may be called again, as after a stop that was cut short."""
         if self._idle_timer is not None:
             self._idle_timer.cancel()
-        self._task.cancel()  # first: it asks for direct loads
-        await asyncio.wait([self._task])
-        del self._task  # its traceback holds the group
+        task: asyncio.Task[None] | None = getattr(self, "_task", None)
+        if task is not None:
+            task.cancel()  # first: it asks for direct loads
+            await asyncio.wait([task])
+            vars(self).pop("_task", None)  # its traceback holds the group
         await self._loads.stop()
         await asyncio.gather(*(watcher.stop() for watchers in self._watchers.values() for watcher in watchers))
         self._metrics.remove_source(self)

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 from .errors import ConfigError
-from .sections import Section, within
+from .sections import Section, kind_of, mapping_at, within
 
 PROMETHEUS_ACTIONS = (
     "replace", "keep", "drop", "keepequal", "dropequal", "hashmod", "labelmap", "labeldrop", "labelkeep", "lowercase", "uppercase",
@@ -56,8 +56,7 @@ class RelabelConfig:
     @classmethod
     def from_dict(cls, mapping: Mapping[str, Any], *, path: str = "") -> RelabelConfig:
         """From a mapping as YAML gives it; `path` leads error messages."""
-        if not isinstance(mapping, Mapping):
-            raise ConfigError(f"{path}{': ' if path else ''}must be a mapping, not {type(mapping).__name__}")
+        mapping = mapping_at(path, mapping)
         with within(path):
             section = Section(mapping)
             rule = cls(
@@ -81,7 +80,7 @@ def load_rules(rules: object, *, path: str = "relabel_configs") -> tuple[Relabel
     if rules is None:
         return ()
     if not isinstance(rules, Sequence) or isinstance(rules, str):
-        raise ConfigError(f"{path}: must be a list, not {type(rules).__name__}")
+        raise ConfigError(f"{path}: must be a list, not {kind_of(rules)}")
     return tuple(RelabelConfig.from_dict(rule, path=f"{path}[{index}]") for index, rule in enumerate(rules))
 
 
@@ -95,7 +94,7 @@ def plain_text(place: str, value: object) -> str:
         raise ConfigError(f"{place}: must be a string; put it in quotes")
     if isinstance(value, (str, int, float)):
         return _number(value)
-    raise ConfigError(f"{place}: must be a string, not {type(value).__name__}")
+    raise ConfigError(f"{place}: must be a string, not {kind_of(value)}")
 
 
 def _regex(value: object) -> str:
@@ -106,7 +105,7 @@ def _regex(value: object) -> str:
         return "true" if value else "false"
     if isinstance(value, (str, int, float)):
         return _number(value)
-    raise ConfigError(f"regex: must be a string or a list of strings, not {type(value).__name__}")
+    raise ConfigError(f"regex: must be a string or a list of strings, not {kind_of(value)}")
 
 
 def _number(value: str | float) -> str:

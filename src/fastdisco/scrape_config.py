@@ -10,7 +10,7 @@ from typing import Any
 from .config import KubernetesSDConfig
 from .errors import ConfigError
 from .relabel_config import RelabelConfig, load_rules, plain_text
-from .sections import within
+from .sections import load_yaml, mapping_at, typed, within
 from .target_labels import TargetDefaults
 
 
@@ -29,16 +29,8 @@ def load_scrape_configs(file: str | Path) -> tuple[ScrapeConfig, ...]:
 
     Keys that are for the scraper only are passed over; relative file names start at the file's directory.
     """
-    import yaml
-
     file = Path(file)
-    try:
-        text = file.read_text(encoding="utf-8")
-        document = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{file}: cannot be read: {error}") from None
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{file}: no valid YAML: {' '.join(str(error).split())}") from None
+    document = load_yaml(file)
     try:
         return tuple(_jobs(document, str(file.parent)))
     except ConfigError as error:
@@ -46,16 +38,16 @@ def load_scrape_configs(file: str | Path) -> tuple[ScrapeConfig, ...]:
 
 
 def _jobs(document: object, directory: str) -> Iterator[ScrapeConfig]:
-    top = _mapping(document, "the file")
-    common = _mapping(top.get("global") or {}, "global")
+    top = mapping_at("", document)
+    common = mapping_at("global", top.get("global") or {})
     rules = load_rules(common.get("relabel_configs"), path="global.relabel_configs")
-    jobs = top.get("scrape_configs") or []
-    if not isinstance(jobs, list):
-        raise ConfigError(f"scrape_configs: must be a list, not {type(jobs).__name__}")
+    jobs = typed("scrape_configs", top.get("scrape_configs") or [], list)
     names: set[str] = set()
     for index, entry in enumerate(jobs):
-        with within(f"scrape_configs[{index}]"):
-            job = _job(_mapping(entry, "job"), common, rules, directory)
+        place = f"scrape_configs[{index}]"
+        entry = mapping_at(place, entry)
+        with within(place):
+            job = _job(entry, common, rules, directory)
             if job.job_name in names:
                 raise ConfigError(f"job_name: another job is called {job.job_name!r}")
             names.add(job.job_name)
@@ -66,9 +58,7 @@ def _job(job: Mapping[str, Any], common: Mapping[str, Any], rules: tuple[Relabel
     name = job.get("job_name")
     if not isinstance(name, str) or not name:
         raise ConfigError("job_name: missing")
-    configs = job.get("kubernetes_sd_configs") or []
-    if not isinstance(configs, list):
-        raise ConfigError(f"kubernetes_sd_configs: must be a list, not {type(configs).__name__}")
+    configs = typed("kubernetes_sd_configs", job.get("kubernetes_sd_configs") or [], list)
     interval = job.get("scrape_interval") or common.get("scrape_interval") or 60.0
     timeout = job.get("scrape_timeout") or common.get("scrape_timeout") or 10.0
     return ScrapeConfig(
@@ -90,14 +80,8 @@ def _job(job: Mapping[str, Any], common: Mapping[str, Any], rules: tuple[Relabel
 
 def _params(value: object) -> dict[str, tuple[str, ...]]:
     made = {}
-    for name, values in _mapping(value or {}, "params").items():
+    for name, values in mapping_at("params", value or {}).items():
         if not isinstance(values, list):
             raise ConfigError(f"params.{name}: must be a list of strings")
         made[str(name)] = tuple(plain_text(f"params.{name}[{place}]", one) for place, one in enumerate(values))
     return made
-
-
-def _mapping(value: object, place: str) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        raise ConfigError(f"{place}: must be a mapping, not {type(value).__name__}")
-    return value

@@ -1,31 +1,43 @@
-"""One mapping of a configuration, read key by key, so that every mistake names its key and its reason."""
+"""A configuration file, and each mapping in it read key by key, so that every mistake names its key and its reason."""
 
 from __future__ import annotations
 
+import datetime
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 from .errors import ConfigError
 
+if TYPE_CHECKING:
+    import yaml
+
+P = ParamSpec("P")
 T = TypeVar("T")
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w|y)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0, "y": 31536000.0}
-_NAMES: dict[type, str] = {str: "a string", bool: "true or false", int: "an integer", list: "a list", Mapping: "a mapping"}
+_NAMES: dict[type, str] = {
+    str: "a string", bool: "true or false", int: "an integer", float: "a number", list: "a list", Mapping: "a mapping",
+    type(None): "nothing", datetime.date: "a date",
+}  # fmt: skip
 
 
 class Section:
-    """A mapping whose keys are taken one by one; leaving it as a context puts its name before errors, unknown keys included."""
+    """A mapping whose keys are taken one by one; leaving it as a context puts its name before errors, unknown keys included.
 
-    def __init__(self, mapping: Mapping[str, Any], directory: str = "", name: str = "") -> None:
+    `refused` has what is said of keys that nobody takes, where it is more than that they are unknown.
+    """
+
+    def __init__(self, mapping: Mapping[str, Any], directory: str = "", name: str = "", refused: Mapping[str, str] | None = None) -> None:
         # YAML gives None for a key without a value, which stands for its absence.
         self._left = {key: value for key, value in mapping.items() if value is not None}
         self._directory = directory
         self._name = name
+        self._refused = refused or {}
 
     def __enter__(self) -> Self:
         return self
@@ -58,7 +70,7 @@ class Section:
             raise ConfigError(f"{key}: {error}") from None
 
     def texts(self, key: str) -> tuple[str, ...]:
-        return tuple(_typed(place, value, str) for place, value in self.items(key))
+        return tuple(typed(place, value, str) for place, value in self.items(key))
 
     def items(self, key: str) -> Iterator[tuple[str, Any]]:
         """Each value of a list with its own place in the configuration, such as `names[2]`."""
@@ -69,7 +81,7 @@ class Section:
         return self.nested(key, self._left.pop(key)) if key in self._left else None
 
     def nested(self, place: str, value: object) -> Section:
-        return Section(_typed(place, value, Mapping), self._directory, place)  # type: ignore[type-abstract]
+        return Section(mapping_at(place, value), self._directory, place)
 
     def take(self, key: str, default: Any = None) -> Any:
         """Whatever stands there; the default if nothing does."""
@@ -79,13 +91,18 @@ class Section:
         """Of what nobody has taken yet."""
         return tuple(self._left)
 
-    def end(self, unsupported: Collection[str] = ()) -> None:
-        """Refuse what nobody has taken."""
-        for key in self._left:
-            raise ConfigError(f"{key}: {'not supported' if key in unsupported else 'unknown key'}")
+    def end(self) -> None:
+        """Refuse what nobody has taken, first of all that of which more is to be said."""
+        for key in sorted(self._left, key=lambda key: key not in self._refused):
+            raise ConfigError(f"{key}: {self._refused.get(key, 'unknown key')}")
+
+    def make(self, made: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Out of all that was taken; an unknown key is told first, for it may be why another is missing."""
+        self.end()
+        return made(*args, **kwargs)
 
     def _take(self, key: str, wanted: type[T], default: T) -> T:
-        return _typed(key, self._left.pop(key, default), wanted)
+        return typed(key, self._left.pop(key, default), wanted)
 
 
 @contextmanager
@@ -110,14 +127,60 @@ def parse_duration(value: object) -> float:
     raise ConfigError(f"must be a duration such as 30s or 5m, not {value!r}")
 
 
-def _typed(place: str, value: object, wanted: type[T]) -> T:
+def typed(place: str, value: object, wanted: type[T]) -> T:
+    """The value, if it is of that type; an empty `place` is the whole file."""
     if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):
-        raise ConfigError(f"{place}: must be {_NAMES[wanted]}, not {_kind(value)}")
+        raise ConfigError(f"{place}{': ' if place else ''}must be {_NAMES[wanted]}, not {kind_of(value)}")
     return value
 
 
-def _kind(value: object) -> str:
+def mapping_at(place: str, value: object) -> Mapping[str, Any]:
+    return typed(place, value, Mapping)  # type: ignore[type-abstract]
+
+
+def kind_of(value: object) -> str:
+    """What a YAML value is, for people."""
     for known, name in _NAMES.items():
         if isinstance(value, known):
             return name
     return type(value).__name__
+
+
+def load_yaml(file: Path) -> Any:
+    """What a YAML file holds; ConfigError if it cannot be read, is no YAML or gives a key twice."""
+    import yaml
+
+    try:
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(file.read_text(encoding="utf-8"))
+        node = loader.get_single_node()
+        repeated = next(_repeated(node, "", set()), None)
+        loaded = loader.construct_document(node) if node is not None and repeated is None else None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file}: cannot be read: {error}") from None
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: a date or a number that is none
+        raise ConfigError(f"{file}: no valid YAML: {' '.join(str(error).split())}") from None
+    if repeated is not None:
+        raise ConfigError(f"{file}: {repeated}")
+    return loaded
+
+
+def _repeated(node: yaml.Node | None, path: str, seen: set[int]) -> Iterator[str]:
+    """A message for each key that its mapping has already; a node may stand in several places, even inside itself."""
+    from yaml import MappingNode, ScalarNode, SequenceNode
+
+    if id(node) in seen:
+        return
+    seen.add(id(node))
+    if isinstance(node, SequenceNode):
+        for index, item in enumerate(node.value):
+            yield from _repeated(item, f"{path}[{index}]", seen)
+    elif isinstance(node, MappingNode):
+        lines: dict[tuple[str, str], int] = {}
+        for key, value in node.value:
+            place = f"{path}{'.' if path else ''}{key.value if isinstance(key, ScalarNode) else '?'}"
+            if isinstance(key, ScalarNode) and key.value != "<<":
+                line, same = key.start_mark.line + 1, (key.tag, key.value)
+                if same in lines:
+                    yield f"{place}: given twice, on lines {lines[same]} and {line}"
+                lines[same] = line
+            yield from _repeated(value, place, seen)
