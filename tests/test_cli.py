@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import pty
+import re
 import signal
 import socket
 import subprocess
 import sys
+import termios
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -35,8 +37,9 @@ def command(*flags: str) -> list[str]:
     return [sys.executable, "-m", "fastdisco", *flags]
 
 
-def run(*flags: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command(*flags), capture_output=True, text=True, env=ENVIRON, timeout=30, check=False)
+def run(*flags: str, text: str = "") -> subprocess.CompletedProcess[str]:
+    """`text` is its standard input."""
+    return subprocess.run(command(*flags), input=text, capture_output=True, text=True, env=ENVIRON, timeout=30, check=False)
 
 
 @contextmanager
@@ -194,6 +197,35 @@ def test_a_watching_demo_changes() -> None:
         assert end(process, signal.SIGTERM) == (0, "")
 
 
+def test_the_end_of_an_outage_is_told() -> None:
+    """Whoever has read of the trouble reads that it is over, without -v; nothing else is said."""
+    with SyntheticProcess(objects={"pods": [object_of("a")]}) as server, started(*on(server), "--watch") as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        array_of(process.stdout)
+        with fault(server, path=PODS, status=500):
+            server.control("watches", ending="close")
+            assert b" WARNING cannot watch " in process.stderr.readline()
+        server.put("pods", object_of("b"))
+        assert process.stderr.readline().endswith(f" INFO watching {PODS} again\n".encode())
+        assert end(process, signal.SIGINT) == (0, "")
+
+
+def test_a_trouble_that_is_overcome_is_told_once_it_is(cluster: SyntheticProcess) -> None:
+    """The log holds it back only as long as it may be the reason of an end."""
+    with fault(cluster, path=PODS, status=500, count=1):
+        done = run(*on(cluster))
+    assert done.returncode == 0
+    assert f" WARNING cannot list {PODS}: status code 500" in done.stderr
+
+
+def test_tls_on_a_plain_port_fails_fast(cluster: SyntheticProcess) -> None:
+    """The synthetic server hangs up on who greets it so; nobody waits for an answer."""
+    with socket.create_connection(("127.0.0.1", int(cluster.url.rpartition(":")[2])), timeout=10) as client:
+        client.sendall(b"\x16\x03\x01\x02\x00\x01")
+        assert client.recv(1) == b""
+
+
 def test_a_reader_that_went_away_ends_a_watch(cluster: SyntheticProcess) -> None:
     """Without a word, and without waiting for a change."""
     with started(*on(cluster), "--watch") as process:
@@ -310,14 +342,16 @@ def failed(done: subprocess.CompletedProcess[str]) -> str:
     return last
 
 
-def test_a_server_that_cannot_be_reached_is_told_at_once_and_at_the_end() -> None:
-    """What cannot be reached, and why; the log has it first, the last line says how long it was tried."""
+def test_a_server_that_cannot_be_reached_is_told_once() -> None:
+    """What cannot be reached, and why, and how long it was tried; all of it once, in one line."""
     with nobody() as url:
         done = run("targets", "--role", "pod", "--api-server", url, "--timeout", "0.3")
-    assert f"WARNING cannot list {PODS}: cannot connect to {url[7:]}" in done.stderr.splitlines()[0]
     last = failed(done)
     assert "no first sync within 0.3 s" in last
-    assert f"{PODS} (backing off): cannot connect to {url[7:]}" in last
+    assert f" {PODS}: cannot connect to {url[7:]}" in last
+    assert done.stderr == f"{last}\n"
+    done = run("targets", "--role", "pod", "--api-server", url, "--timeout", "0.3", "-v")
+    assert f"WARNING cannot list {PODS}: cannot connect to {url[7:]}" in done.stderr
 
 
 async def test_three_attempts_to_connect_are_enough_unless_a_timeout_is_given() -> None:
@@ -327,7 +361,7 @@ async def test_three_attempts_to_connect_are_enough_unless_a_timeout_is_given() 
         config = fastdisco.KubernetesSDConfig(role="pod", api_server=url)
         async with fastdisco.Discovery(timings=timings) as discovery, asyncio.timeout(10):
             job = discovery.watch("job", config)
-            with pytest.raises(first_sync.NoTargets, match=rf"after 3 attempts .*: {PODS} .*cannot connect"):
+            with pytest.raises(first_sync.NoTargets, match=rf"after 3 attempts .*: {PODS}: cannot connect"):
                 await first_sync.first_sync(discovery, job, "pod", None)
             assert int(discovery.metrics.requests["error"]) <= 4
             with pytest.raises(first_sync.NoTargets, match=r"no first sync within 0\.6 s"):
@@ -357,7 +391,7 @@ def test_a_wrong_token_is_told_at_once(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("wrong")
     with SyntheticProcess(pods=1, token="right") as server:
-        assert f"{PODS} (backing off): status code 401" in failed(run(*on(server), "--bearer-token-file", str(token)))
+        assert f"error: {PODS}: status code 401" in failed(run(*on(server), "--bearer-token-file", str(token)))
         token.write_text("right\n")
         assert run(*on(server), "--bearer-token-file", str(token)).returncode == 0
         assert f"cannot read {tmp_path}/none" in failed(run(*on(server), "--bearer-token-file", f"{tmp_path}/none"))
@@ -376,7 +410,8 @@ def test_what_is_refused_besides_costs_only_itself(cluster: SyntheticProcess) ->
     with fault(cluster, path="/api/v1/namespaces/kube-system/", status=403):
         done = run(*on(cluster), "--namespace", "default", "--namespace", "kube-system")
     assert (done.returncode, done.stdout) == (1, default)
-    assert "error: the server refused /api/v1/namespaces/kube-system/pods: status code 403: refused by a fault\n" in done.stderr
+    reason = "the server refused /api/v1/namespaces/kube-system/pods: status code 403: refused by a fault"
+    assert done.stderr == f"fastdisco targets: error: {reason}\n"
     every = run(*on(cluster)).stdout
     with fault(cluster, path="/api/v1/namespaces", status=403):
         done = run(*on(cluster), "--attach-metadata", "namespace")
@@ -412,8 +447,10 @@ def test_ctrl_c_before_the_first_sync_is_an_interruption(cluster: SyntheticProce
     (("--role", "pod", "--selector", "job:a=b"), "argument --selector: must be one of node, pod, service, endpoints,"),
     (("--role", "pod", "--attach-metadata", "node,job"), "argument --attach-metadata: must be of node, namespace, not 'job'"),
     (("--role", "pod", "--dialect", "other"), "argument --dialect: invalid choice: 'other'"),
-    (("--role", "pod", "--timeout", "-1"), "argument --timeout: must be a number that is not negative, not '-1'"),
-    (("--role", "pod", "--timeout", "soon"), "argument --timeout: must be a duration such as 30s or 5m, not 'soon'"),
+    (("--role", "pod", "--timeout", "-1"), "argument --timeout: must be seconds, or a duration such as 30s or 5m, not '-1'"),
+    (("--role", "pod", "--timeout", "soon"), "argument --timeout: must be seconds, or a duration such as 30s or 5m, not 'soon'"),
+    (("--role", "pod", "--own-namespace"), "argument --own-namespace: cannot read "),
+    (("--role", "pod", "--pods", "5"), "argument --pods: not allowed without argument --demo"),
     (("--sd-config", "x", "--own-namespace"), "argument --own-namespace: not allowed with argument --sd-config"),
     (("--sd-config", "x", "--demo"), "argument --demo: not allowed with argument --sd-config"),
     (("--role", "pod", "--demo", "--ca-file", "x"), "argument --ca-file: not allowed with argument --demo"),
@@ -421,7 +458,7 @@ def test_ctrl_c_before_the_first_sync_is_an_interruption(cluster: SyntheticProce
 def test_wrong_flags_are_named(
     flags: tuple[str, ...], message: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Exit code 2, the flag and the reason, nothing printed."""
+    """Exit code 2, the flag and the reason in one line, and where to read more; nothing printed."""
     from fastdisco.cli import main
 
     for name in ("KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"):
@@ -432,14 +469,47 @@ def test_wrong_flags_are_named(
         code = ending.code
     printed = capfd.readouterr()
     assert (code, printed.out) == (2, "")
-    assert printed.err.splitlines()[-1].startswith(f"fastdisco targets: error: {message}")
+    first, *more = printed.err.splitlines()
+    assert first.startswith(f"fastdisco targets: error: {message}")
+    assert more in ([], ["see fastdisco targets --help"])
+
+
+@pytest.mark.parametrize("text", ["30s", "-1", "inf", "nan", "many", ""])
+def test_a_rate_is_a_plain_number(text: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """A duration is none."""
+    from fastdisco.cli import main
+
+    with pytest.raises(SystemExit) as ending:
+        main(["run", "--demo", f"--rate={text}"])
+    assert ending.value.code == 2
+    message = f"argument --rate: must be a number of changes per second, such as 20 or 0.5, not {text!r}"
+    assert capfd.readouterr().err == f"fastdisco run: error: {message}\nsee fastdisco run --help\n"
+
+
+def test_a_selector_without_effect_is_told(cluster: SyntheticProcess) -> None:
+    """A role reads its own kind, and what its targets are joined with, or show."""
+    done = run(*on(cluster, "service"), "--selector", "pod:app=x", "--selector", "service:app=none")
+    assert (done.returncode, done.stdout) == (0, "[]\n")
+    assert done.stderr.endswith(" WARNING the selector for role pod has no effect: of role service only these are read: service\n")
+    assert run(*on(cluster), "--selector", "node:a=b", "--attach-metadata", "node").stderr == ""
+
+
+def test_a_configuration_comes_from_standard_input(cluster: SyntheticProcess) -> None:
+    """`-` reads it; a mistake is told with its key."""
+    text = f"{{role: node, api_server: '{cluster.url}'}}"
+    done = run("targets", "--sd-config", "-", text=text)
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", run(*on(cluster, "node")).stdout)
+    for text, message in (("role: pods", "role: must be one of "), ("[", "no valid YAML: "), ("role: pod", "api_server: missing")):
+        done = run("targets", "--sd-config", "-", text=text)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.startswith(f"fastdisco targets: error: standard input: {message}")
 
 
 @pytest.mark.parametrize(("text", "message"), [
     ("role: pod\nnamespaces: {names: [a, {}]}", "namespaces.names[1]: must be a string, not a mapping"),
     ("role: pod\napi_sever: x", "api_sever: unknown key"),
     ("role: [pod", "no valid YAML: "),
-    ("- role: pod", "must be a mapping, not list"),
+    ("- role: pod", "must be a mapping, not a list"),
     ("role: pod", "api_server: missing, and this is no pod"),
 ])  # fmt: skip
 def test_a_mistake_in_a_file_is_told_with_file_and_key(text: str, message: str, tmp_path: Path) -> None:
@@ -457,8 +527,19 @@ def test_help_and_version() -> None:
     asked = run("--help")
     assert asked.returncode == 0
     assert "fastdisco run --demo" in asked.stdout
+    assert "fastdisco explain --config" in asked.stdout
     alone = run()
     assert (alone.returncode, alone.stdout, alone.stderr) == (2, "", asked.stdout)
+
+
+def test_nobody_has_to_read_the_help() -> None:
+    """As with `fastdisco --help | true`."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    with started("--help", stdout=writing) as process:
+        os.close(writing)
+        assert process.communicate(timeout=10)[1] == b""
+        assert process.returncode == 0
 
 
 def test_importing_fastdisco_loads_little() -> None:
@@ -478,6 +559,7 @@ def test_run_discovers_the_demo_and_serves_it() -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         with started("run", "--demo", "--pods", "20", "--web.listen-address", "127.0.0.1:0") as process:
             assert process.stdout is not None
+            assert process.stdout.readline().decode().endswith(": making a synthetic cluster of 20 pods…\n")
             lines = [process.stdout.readline().decode()]
             while " 6 jobs synced" not in lines[-1]:
                 lines.append(process.stdout.readline().decode())
@@ -498,18 +580,49 @@ def test_run_discovers_the_demo_and_serves_it() -> None:
 
 
 def test_run_refreshes_a_table_on_a_terminal() -> None:
-    """In place, with the last change of each job; Ctrl-C ends it."""
+    """On a screen of its own, with the last change of each job, drawn anew when the size changes; Ctrl-C ends it, the last table stays."""
     master, slave = pty.openpty()
+    termios.tcsetwinsize(master, (24, 120))
     flags = ("run", "--demo", "--pods", "20", "--rate", "50", "--web.listen-address", "127.0.0.1:0")
     with started(*flags, stdout=slave, stderr=slave) as process:
         os.close(slave)
         seen = b""
-        while b"\x1b[9F\x1b[0J" not in seen or b"~ " not in seen:
+        while seen.count(b"\x1b[H") < 3 or b"~ " not in seen:
+            seen += os.read(master, 4096)
+        assert seen.index(b"\x1b[?1049h") < seen.index(b"\x1b[H")
+        assert re.search(rb"s ago; [\d,]+ events/s; \d+ MB", seen)
+        termios.tcsetwinsize(master, (24, 60))
+        process.send_signal(signal.SIGWINCH)
+        while not re.search(rb"\n[\d,]+ events/s; \d+ MB, \d+% of a CPU", seen):
             seen += os.read(master, 4096)
         process.send_signal(signal.SIGINT)
+        while b"\x1b[?1049l" not in seen or not seen.endswith(b"of a CPU\r\n"):
+            seen += os.read(master, 4096)
         assert process.wait(10) == 0
     os.close(master)
-    assert b"endpointslice" in seen
+    assert b"endpointslice" in seen.partition(b"\x1b[?1049l")[2]
+
+
+def test_a_screen_is_never_wider_or_higher_than_the_terminal() -> None:
+    """The table comes first, then the head, then the last notes."""
+    from fastdisco.cli.display import screen, wrapped
+
+    head, table, notes = ["head"], ["a" * 30, "b"], ["old", "new"]
+
+    def shown(columns: int, rows: int) -> list[str]:
+        text = screen(head, table, notes, columns, rows)
+        assert text.startswith("\x1b[H")
+        assert text.endswith("\x1b[K\x1b[J")
+        return text.removeprefix("\x1b[H").removesuffix("\x1b[J").replace("\x1b[K", "").split("\n")
+
+    assert shown(80, 24) == ["head", "a" * 30, "b", "", "old", "new"]
+    assert shown(20, 5) == ["head", "a" * 19, "b", "", "new"]
+    assert shown(80, 4) == ["head", "a" * 30, "b"]
+    assert shown(80, 2) == table
+    assert shown(80, 1) == table[:1]
+    assert wrapped("one two", "three", 14) == ["one two; three"]
+    assert wrapped("one two", "three", 13) == ["one two", "three"]
+    assert wrapped("one two", "three", 5) == ["one", "two", "three"]
 
 
 def test_run_tells_of_a_port_in_use() -> None:
@@ -528,3 +641,11 @@ def test_run_without_a_demo_is_not_there_yet(flags: tuple[str, ...]) -> None:
     done = run("run", *flags)
     assert (done.returncode, done.stdout) == (2, "")
     assert "a configuration file is not supported in this version" in done.stderr
+
+
+def test_a_closed_standard_input_is_no_trouble(golden: str) -> None:
+    """A supervisor may start a program without one; its descriptor must not become a socket's."""
+    command = f'exec "$0" -m fastdisco targets --role node --api-server {golden} <&-'
+    done = subprocess.run(["sh", "-c", command, sys.executable], capture_output=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert orjson.loads(done.stdout)

@@ -187,7 +187,7 @@ def test_ctrl_c_ends_the_waiting(server: SyntheticProcess, tmp_path: Path) -> No
 
 
 def refused(capfd: pytest.CaptureFixture[str], *flags: str) -> str:
-    """The last words of a command that ends with exit code 2; nothing was printed."""
+    """What a command that ends with exit code 2 says first; nothing was printed."""
     from fastdisco.cli import main
 
     try:
@@ -196,7 +196,7 @@ def refused(capfd: pytest.CaptureFixture[str], *flags: str) -> str:
         code = ending.code
     printed = capfd.readouterr()
     assert (code, printed.out) == (2, "")
-    return printed.err.splitlines()[-1]
+    return printed.err.splitlines()[0]
 
 
 @pytest.mark.parametrize(("flags", "message"), [
@@ -207,7 +207,7 @@ def refused(capfd: pytest.CaptureFixture[str], *flags: str) -> str:
     (("a/", "--config", "x", "--job", "y"), "argument NAMESPACE/NAME: must be of the form "),
     (("", "--config", "x", "--job", "y"), "argument NAMESPACE/NAME: must be of the form "),
     (("a/b", "--config", "x", "--job", "y", "--dialect", "prometheus"), "argument --dialect: invalid choice: 'prometheus'"),
-    (("a/b", "--config", "x", "--job", "y", "--timeout", "-1"), "argument --timeout: must be a number that is not negative"),
+    (("a/b", "--config", "x", "--job", "y", "--timeout", "-1"), "argument --timeout: must be seconds, or a duration such as "),
     (("a/b", "--config", "/nowhere/x.yml", "--job", "y"), "/nowhere/x.yml: cannot be read: "),
 ])  # fmt: skip
 def test_wrong_flags_are_named(flags: tuple[str, ...], message: str, capfd: pytest.CaptureFixture[str]) -> None:

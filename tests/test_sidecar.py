@@ -14,6 +14,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from prometheus_client.parser import text_string_to_metric_families
 
 from fastdisco import Discovery, KubernetesSDConfig, RelabelConfig
+from fastdisco.config import Selector
 from fastdisco.sidecar import make_app
 from fastdisco.sidecar.targets import active_targets, relabeled_target, target
 from fastdisco.synthetic import SyntheticProcess
@@ -78,14 +79,25 @@ async def test_targets_of_all_jobs_are_served(cluster: SyntheticProcess) -> None
 
 
 async def test_targets_are_chosen_by_state_and_pool(cluster: SyntheticProcess) -> None:
-    """A state is written as one likes; one that does not exist, like a pool that does not, gives nothing."""
+    """A state is written as one likes; a pool that does not exist gives nothing."""
     async with sidecar(cluster, "pod", "node") as (discovery, client):
         nodes = discovery.jobs["node"].status()["scrape_works"]
         assert len((await data_of(client, scrapePool="node"))["activeTargets"]) == nodes
         assert len((await data_of(client, scrapePool="node", state="Active"))["activeTargets"]) == nodes
         assert len((await data_of(client, scrapePool="node", state="any"))["activeTargets"]) == nodes
-        for query in ({"state": "dropped"}, {"state": "up"}, {"scrapePool": "none"}):
+        assert len((await data_of(client, scrapePool="node", state=""))["activeTargets"]) == nodes
+        for query in ({"state": "dropped"}, {"scrapePool": "none"}):
             assert (await data_of(client, **query))["activeTargets"] == []
+
+
+async def test_a_state_that_does_not_exist_is_refused(cluster: SyntheticProcess) -> None:
+    """In the form of Prometheus' API, with the states that do."""
+    async with sidecar(cluster) as (_, client), client.get("/api/v1/targets", params={"state": "up"}) as answer:
+        assert (answer.status, answer.headers["Content-Type"].partition(";")[0]) == (400, "application/json")
+        assert orjson.loads(await answer.read()) == {
+            "status": "error", "errorType": "bad_data",
+            "error": "invalid parameter \"state\": must be one of active, dropped, any, not 'up'",
+        }  # fmt: skip
 
 
 def test_a_target_with_rules_is_shown_by_its_final_labels() -> None:
@@ -197,3 +209,21 @@ async def test_the_page_tells_what_is_served(cluster: SyntheticProcess) -> None:
             assert len(orjson.loads(await answer.read())["data"]["activeTargets"]) == 600
         for path in ("api/v1/targets", "metrics", "-/healthy", "-/ready"):
             assert f'href="{path}"' in page
+
+
+async def test_the_page_tells_what_is_wrong(cluster: SyntheticProcess) -> None:
+    """What is refused, or failed last; jobs in the order in which they were started, with thousands separated."""
+    async with sidecar(cluster, "pod", "node") as (discovery, client):
+        page = await (await client.get("/")).text()
+        assert page.index(">pod</a>") < page.index(">node</a>")
+        assert "Troubles" not in page
+        cluster.control("faults", path="/api/v1/services", status=403, message="<forbidden>")
+        try:
+            job = discovery.watch("services", KubernetesSDConfig("service", cluster.url, selectors=(Selector("service", "a=b"),)))
+            async with asyncio.timeout(10):
+                while not job.refused:  # noqa: ASYNC110  a refusal of the job's own role has no event
+                    await asyncio.sleep(0.01)
+            page = await (await client.get("/")).text()
+        finally:
+            cluster.request("DELETE", "/control/faults")
+        assert "<li>/api/v1/services is refused: status code 403: &lt;forbidden&gt;</li>" in page

@@ -199,7 +199,8 @@ def _network_error(error: BaseException) -> NetworkError:
         case aiohttp.ClientConnectorCertificateError():
             return NetworkError("connect", f"cannot trust {error.host}:{error.port}: {error.certificate_error}")
         case aiohttp.ClientConnectorError():
-            return NetworkError("connect", f"cannot connect to {error.host}:{error.port}: {error.os_error}")
+            reason = str(error.os_error) or "the connection was closed"
+            return NetworkError("connect", f"cannot connect to {error.host}:{error.port}: {reason}")
         case aiohttp.ClientHttpProxyError() | ssl.SSLError():
             return NetworkError("connect", str(error))
         case aiohttp.ClientPayloadError():

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import sys
 from collections.abc import Callable, Sequence
 
 from fastdisco.errors import ConfigError, FastdiscoError
 
 from .arguments import parser
-
-_LEVELS = (logging.WARNING, logging.INFO, logging.DEBUG)
+from .log import Log
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -21,22 +21,39 @@ def main(argv: Sequence[str] | None = None) -> int:
         if sys.stderr is not None:
             sys.stderr.write("fastdisco: error: standard output is closed\n")
         return 1
+    if sys.stdin is None:
+        os.open(os.devnull, os.O_RDONLY)  # the first free descriptor, which is 0; uvloop must not get it for a socket
     known = parser()
-    arguments = known.parse_args(argv)
+    try:
+        arguments = known.parse_args(argv)
+    finally:
+        _flush()  # of the help
     if not arguments.command:
         known.print_help(sys.stderr)
         return 2
-    _log(_LEVELS[min(arguments.verbose, len(_LEVELS) - 1)])
+    log = Log(arguments.verbose)
+    log.install()
     try:
         return _command(arguments.command)(arguments)
     except (FastdiscoError, OSError) as error:
         if isinstance(error, BrokenPipeError):
             return 0  # who reads has had enough
         logging.getLogger("fastdisco").debug("where it failed", exc_info=True)
+        log.let_go(str(error))
         sys.stderr.write(f"fastdisco {arguments.command}: error: {error}\n")
         return 2 if isinstance(error, ConfigError) else 1
     except KeyboardInterrupt:  # before there is a loop
         return 130
+    finally:
+        log.let_go()
+
+
+def _flush() -> None:
+    """Now, since the interpreter would say at its end that nobody reads."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _command(name: str) -> Callable[[argparse.Namespace], int]:
@@ -48,11 +65,3 @@ def _command(name: str) -> Callable[[argparse.Namespace], int]:
     else:
         from .targets import run
     return run
-
-
-def _log(level: int) -> None:
-    """Standard error is for logs, standard output for what was asked for."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s", "%H:%M:%S"))
-    logging.getLogger().addHandler(handler)
-    logging.getLogger("fastdisco").setLevel(level)

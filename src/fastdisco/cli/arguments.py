@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import math
 import re
+import sys
 from collections.abc import Callable
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 from fastdisco import __version__
 from fastdisco.config import ROLES, AttachMetadata, Authorization, KubernetesSDConfig, Namespaces, Selector, TLSConfig, load_sd_config
@@ -15,15 +16,24 @@ from fastdisco.sections import parse_duration
 
 T = TypeVar("T")
 
+STANDARD_INPUT = "-"
+"""As the name of a file."""
+TARGETS_PODS = 100
+RUN_PODS = 1000
+"""Sizes of the cluster of a demo."""
+
 _ATTACHED = ("node", "namespace")
 _CONNECTION = ("api_server", "bearer_token_file", "ca_file", "insecure_skip_tls_verify")
 _DISCOVERY = ("role", "namespace", "own_namespace", "selector", "attach_metadata")
-_FLAGS = {"namespaces": "--namespace", "selectors": "--selector"}  # keys of a configuration that flags spell otherwise
+# keys of a configuration that flags spell otherwise
+_FLAGS = {"namespaces": "--namespace", "namespaces.own_namespace": "--own-namespace", "selectors": "--selector"}
 
 _DESCRIPTION = "The scrape targets of a Kubernetes cluster, live."
 _EPILOG = """\
   fastdisco run --demo                      a synthetic cluster discovered live: see what it does
   fastdisco targets --role pod --demo       the labels of each target, as JSON
+  fastdisco explain --config prometheus.yml --job web default/web-0
+                                            what the rules of a job do to one object, or why it gives no target
   fastdisco COMMAND --help                  all about a command
 """
 _TARGETS_EPILOG = """\
@@ -32,17 +42,22 @@ or the server refused some of what they are made of; 2, the flags or the configu
 sync. A refusal of the server ends the waiting at once; a server that cannot be reached ends it after three attempts, unless --timeout says
 how long to go on.
 """
-
-
 _EXPLAIN_EPILOG = """\
 Exit status: 0, the object is known, whether or not it gives targets; 1, it is not, or there was no sync; 2, the flags or the
 configuration file are wrong.
 """
 
 
+class _Parser(argparse.ArgumentParser):
+    """One that tells a mistake in a line, and where to read more."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: error: {message}\nsee {self.prog} --help\n")
+
+
 def parser() -> argparse.ArgumentParser:
     """All commands; each sets `command`, and `usage`, a function that ends the program with a message."""
-    top = argparse.ArgumentParser(
+    top = _Parser(
         "fastdisco", description=_DESCRIPTION, epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
     top.add_argument("--version", action="version", version=f"fastdisco {__version__}")
@@ -62,12 +77,14 @@ def parser() -> argparse.ArgumentParser:
 
 def sd_config(arguments: argparse.Namespace) -> KubernetesSDConfig:
     """The discovery that `targets` was asked for; a demo has yet to give its `api_server`. ConfigError if a file has a mistake."""
+    if arguments.pods is not None and not arguments.demo:
+        arguments.usage("argument --pods: not allowed without argument --demo")
     given = [name for name in (*_CONNECTION, *_DISCOVERY) if getattr(arguments, name)]
     if arguments.sd_config:
         if given or arguments.demo:
             other = "--demo" if arguments.demo else f"--{given[0].replace('_', '-')}"
             arguments.usage(f"argument {other}: not allowed with argument --sd-config")
-        return load_sd_config(arguments.sd_config)
+        return load_sd_config(arguments.sd_config) if arguments.sd_config != STANDARD_INPUT else _read_sd_config()
     if not arguments.role:
         arguments.usage("one of the arguments --role and --sd-config is required")
     if arguments.demo and (refused := [name for name in given if name in _CONNECTION]):
@@ -81,9 +98,25 @@ def sd_config(arguments: argparse.Namespace) -> KubernetesSDConfig:
 
 def as_flag(error: ConfigError) -> str:
     """A mistake in a configuration that was made of flags, told by the flag."""
-    key = re.match(r"\w*", str(error))
-    name = key[0] if key else ""
-    return f"argument {_FLAGS.get(name, '--' + name.replace('_', '-'))}: {str(error).partition(': ')[2]}"
+    path, _, reason = str(error).partition(": ")
+    name = re.split(r"[.\[]", path)[0]
+    flag = _FLAGS.get(path) or _FLAGS.get(name) or f"--{name.replace('_', '-')}"
+    return f"argument {flag}: {reason}"
+
+
+def _read_sd_config() -> KubernetesSDConfig:
+    """From standard input; relative file names in it start at the working directory."""
+    import yaml
+
+    try:
+        text = sys.stdin.read() if sys.stdin is not None else ""
+        return KubernetesSDConfig.from_dict(yaml.safe_load(text))
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"standard input: cannot be read: {error}") from None
+    except yaml.YAMLError as error:
+        raise ConfigError(f"standard input: no valid YAML: {' '.join(str(error).split())}") from None
+    except ConfigError as error:
+        raise ConfigError(f"standard input: {error}") from None
 
 
 def _from_flags(arguments: argparse.Namespace) -> KubernetesSDConfig:
@@ -118,8 +151,11 @@ def _add_targets(command: argparse.ArgumentParser) -> None:
     where.add_argument("--bearer-token-file", default="", metavar="FILE")
     where.add_argument("--ca-file", default="", metavar="FILE", help="certificates that the API server's is checked against")
     where.add_argument("--insecure-skip-tls-verify", action="store_true", help="do not check the API server's certificate")
-    where.add_argument("--sd-config", default="", metavar="FILE", help="a kubernetes_sd_config mapping, in place of all flags above")
-    _add_demo(command, "discover an embedded synthetic cluster; with --watch it changes", 100)
+    where.add_argument(
+        "--sd-config", default="", metavar="FILE",
+        help="a kubernetes_sd_config mapping, in place of all flags above; -: read standard input",
+    )  # fmt: skip
+    _add_demo(command, "discover an embedded synthetic cluster; with --watch it changes", TARGETS_PODS)
     how = command.add_argument_group("how")
     _add_dialect(how)
     _add_timeout(how)
@@ -133,7 +169,7 @@ def _add_dialect(to: argparse._ActionsContainer) -> None:
 def _add_timeout(to: argparse._ActionsContainer) -> None:
     to.add_argument(
         "--timeout", type=_seconds, metavar="SECONDS",
-        help="how long to wait for the first sync: 60 if not given; 0: for ever, whatever the server says",
+        help="how long to wait for the first sync, such as 30 or 5m: 60 if not given; 0: for ever, whatever the server says",
     )  # fmt: skip
 
 
@@ -148,8 +184,8 @@ def _add_explain(command: argparse.ArgumentParser) -> None:
 
 def _add_run(command: argparse.ArgumentParser) -> None:
     command.add_argument("--config", help=argparse.SUPPRESS)
-    demo = _add_demo(command, "discover an embedded synthetic cluster that changes", 1000)
-    demo.add_argument("--rate", type=_seconds, default=20.0, metavar="NUMBER", help="changes of pods per second (default: 20)")
+    demo = _add_demo(command, "discover an embedded synthetic cluster that changes", RUN_PODS)
+    demo.add_argument("--rate", type=_rate, default=20.0, metavar="NUMBER", help="changes of pods per second (default: 20)")
     command.add_argument(
         "--web.listen-address", dest="listen_address", type=_address, default=("127.0.0.1", 9809), metavar="HOST:PORT",
         help="where to serve the web page, /metrics and /api/v1/targets (default: 127.0.0.1:9809; port 0: any free one)",
@@ -159,7 +195,7 @@ def _add_run(command: argparse.ArgumentParser) -> None:
 def _add_demo(command: argparse.ArgumentParser, text: str, pods: int) -> argparse._ArgumentGroup:
     demo = command.add_argument_group("demo")
     demo.add_argument("--demo", action="store_true", help=text)
-    demo.add_argument("--pods", type=_count, default=pods, metavar="NUMBER", help=f"of the synthetic cluster (default: {pods})")
+    demo.add_argument("--pods", type=_count, metavar="NUMBER", help=f"of the synthetic cluster (default: {pods})")
     return demo
 
 
@@ -196,10 +232,19 @@ def _seconds(text: str) -> float:
     try:
         number = float(text)
     except ValueError:
-        number = _checked(lambda: parse_duration(text))
+        try:
+            number = parse_duration(text)
+        except ConfigError:
+            number = math.nan
     if not 0 <= number < math.inf:
-        raise argparse.ArgumentTypeError(f"must be a number that is not negative, not {text!r}")
+        raise argparse.ArgumentTypeError(f"must be seconds, or a duration such as 30s or 5m, not {text!r}")
     return number
+
+
+def _rate(text: str) -> float:
+    if not re.fullmatch(r"\d+(\.\d*)?|\.\d+", text):
+        raise argparse.ArgumentTypeError(f"must be a number of changes per second, such as 20 or 0.5, not {text!r}")
+    return float(text)
 
 
 def _count(text: str) -> int:

@@ -20,6 +20,7 @@ from fastdisco.scrape_config import ScrapeConfig, load_scrape_configs
 
 from .ending import until_signal
 from .first_sync import first_sync
+from .log import let_go
 from .output import Output
 
 
@@ -50,6 +51,7 @@ async def _explain(arguments: argparse.Namespace, job: ScrapeConfig, namespace: 
         except ConfigError as error:
             raise ConfigError(f"{arguments.config}: job {job.job_name!r}: {error}") from None
         await first_sync(discovery, watcher, {config.role for config in job.kubernetes_sd_configs}, arguments.timeout)
+        let_go()
         found = await watcher.explain(namespace, name)
     fitting = [one for one in found if _fits(one.role, namespace)]
     known = [one for one in fitting if one.known]

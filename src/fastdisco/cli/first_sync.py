@@ -12,8 +12,11 @@ from fastdisco.api_watcher import APIWatcher
 from fastdisco.discovery import Discovery
 from fastdisco.errors import FastdiscoError
 
+from .log import hold, let_go
+
 _DEFAULT_TIMEOUT = 60.0
 _LOOK = 0.05  # seconds between two looks at the state
+_HOLD = 5.0  # seconds in which most failures come to their end, which tells of them
 _TELL = 10.0  # seconds between two words about what is waited for
 _ATTEMPTS = 3  # then a server that cannot be reached will hardly be there soon
 
@@ -31,6 +34,8 @@ class NoTargets(FastdiscoError):  # noqa: N818  says what there is
 async def first_sync(discovery: Discovery, job: APIWatcher, role: str | Collection[str], timeout: float | None) -> None:
     """Returns when `job`, the only one of `discovery`, has synced; NoTargets says why it has not.
 
+    The log holds troubles back, and is left to the caller to let go.
+
     `role`: that of the job's configuration, or those of all. `timeout` None: a minute, less if the server cannot be reached; 0: for ever.
     """
     loop = asyncio.get_running_loop()
@@ -38,6 +43,7 @@ async def first_sync(discovery: Discovery, job: APIWatcher, role: str | Collecti
     began = loop.time()
     told = began
     tries: dict[str, set[float]] = {}
+    hold()
     synced = loop.create_task(job.synced())
     try:
         while not (await asyncio.wait([synced], timeout=_LOOK))[0]:
@@ -50,6 +56,8 @@ async def first_sync(discovery: Discovery, job: APIWatcher, role: str | Collecti
                     raise NoTargets("; ".join(dict.fromkeys(reasons)))
                 if loop.time() - began >= limit:
                     raise NoTargets(f"no first sync within {limit:g} s (--timeout SECONDS waits for longer): {troubles}")
+            if loop.time() - began >= _HOLD:
+                let_go()
             if loop.time() - told >= _TELL:
                 told = loop.time()
                 logger.warning("still waiting for the first sync: %s", troubles)
@@ -76,5 +84,6 @@ def _unreachable(pending: list[dict[str, Any]], tries: dict[str, set[float]]) ->
 
 
 def _trouble(watcher: dict[str, Any]) -> str:
-    reason = watcher["last_error"] or ("nothing wrong so far" if watcher["last_contact"] else "no answer so far")
-    return f"{watcher['path']} ({watcher['state']}): {reason}"
+    if watcher["last_error"]:
+        return f"{watcher['path']}: {watcher['last_error']}"
+    return f"{watcher['path']} ({watcher['state']}): {'nothing wrong' if watcher['last_contact'] else 'no answer'} so far"

@@ -7,18 +7,21 @@ import asyncio
 import gc
 import os
 import socket
+import sys
 from dataclasses import replace
 
 import uvloop
 from aiohttp import web
 from prometheus_client import CollectorRegistry, ProcessCollector
 
+from fastdisco import __version__
 from fastdisco.config import ROLES, AttachMetadata, KubernetesSDConfig
 from fastdisco.discovery import Discovery
 from fastdisco.errors import FastdiscoError
 from fastdisco.sidecar import make_app
 from fastdisco.synthetic import SyntheticProcess
 
+from .arguments import RUN_PODS
 from .demo import demo_cluster, keep_changing
 from .display import Display
 from .ending import until_signal
@@ -32,9 +35,11 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.usage("argument --config: a configuration file is not supported in this version; see `fastdisco run --demo`")
     if not arguments.demo:
         arguments.usage("a configuration file is not supported in this version; see `fastdisco run --demo`")
+    pods = arguments.pods or RUN_PODS
     with _listen(*arguments.listen_address) as listening:
+        os.write(sys.stdout.fileno(), f"fastdisco {__version__}: making a synthetic cluster of {pods:,} pods…\n".encode())
         try:
-            with demo_cluster(arguments.pods) as cluster:
+            with demo_cluster(pods) as cluster:
                 uvloop.run(until_signal(_serve(arguments, cluster, listening)))
         except KeyboardInterrupt:  # before or after the loop
             pass
@@ -67,7 +72,7 @@ async def _serve(arguments: argparse.Namespace, cluster: SyntheticProcess, liste
             await web.SockSite(runner, listening).start()
             host, port = listening.getsockname()[:2]
             display = Display(discovery, f"http://{_shown('127.0.0.1' if host == '0.0.0.0' else host, port)}/")
-            await display.start(arguments.pods, cluster.url)
+            await display.start(arguments.pods or RUN_PODS, cluster.url)
             await asyncio.gather(*(job.synced() for job in jobs))
             # All that has been made so far stays: no collection needs to look at it again.
             gc.freeze()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import heapq
+import logging
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
@@ -19,11 +20,13 @@ import uvloop
 from fastdisco.config import KubernetesSDConfig
 from fastdisco.discovery import Discovery
 from fastdisco.errors import ConfigError
+from fastdisco.roles import kinds_of, profile_of
 
-from .arguments import as_flag, sd_config
+from .arguments import STANDARD_INPUT, TARGETS_PODS, as_flag, sd_config
 from .demo import demo_cluster, keep_changing
 from .ending import until_signal
 from .first_sync import first_sync
+from .log import let_go
 from .output import Output
 
 if TYPE_CHECKING:
@@ -35,16 +38,25 @@ _SLICE = 100  # targets between two turns of the loop, written at once: 300 KB
 _RUN = 5000  # targets sorted at once: 10 ms
 _DEMO_RATE = 5.0  # changes per second
 
+logger = logging.getLogger("fastdisco")
+
 
 def run(arguments: argparse.Namespace) -> int:
     """The command, from flags to exit code."""
     config = sd_config(arguments)
+    _warn_of_idle_selectors(config)
     if not arguments.demo:
         return uvloop.run(until_signal(_discover(arguments, config)))
-    with demo_cluster(arguments.pods) as server:
+    with demo_cluster(arguments.pods or TARGETS_PODS) as server:
         if arguments.watch:
             keep_changing(server, _DEMO_RATE)
         return uvloop.run(until_signal(_discover(arguments, replace(config, api_server=server.url))))
+
+
+def _warn_of_idle_selectors(config: KubernetesSDConfig) -> None:
+    read = kinds_of(config.role, profile_of(config.role, config.attach_metadata))
+    for kind in dict.fromkeys(one.role for one in config.selectors if one.role not in read):
+        logger.warning("the selector for role %s has no effect: of role %s only these are read: %s", kind, config.role, ", ".join(read))
 
 
 async def _discover(arguments: argparse.Namespace, config: KubernetesSDConfig) -> int:
@@ -53,8 +65,9 @@ async def _discover(arguments: argparse.Namespace, config: KubernetesSDConfig) -
         try:
             job = discovery.watch("targets", config)
         except ConfigError as error:
-            raise ConfigError(f"{arguments.sd_config}: {error}" if arguments.sd_config else as_flag(error)) from None
+            raise ConfigError(f"{_named(arguments.sd_config)}: {error}" if arguments.sd_config else as_flag(error)) from None
         await first_sync(discovery, job, config.role, arguments.timeout)
+        let_go("\n".join(job.refused))
         if not arguments.watch:
             await _write_array(output, job.scrape_works(), config.role)
             return _tell_refused(job)
@@ -70,6 +83,10 @@ async def _discover(arguments: argparse.Namespace, config: KubernetesSDConfig) -
         finally:
             gone.cancel()
         return code
+
+
+def _named(file: str) -> str:
+    return "standard input" if file == STANDARD_INPUT else file
 
 
 def _tell_refused(job: APIWatcher) -> int:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any
 
 import orjson
 from aiohttp import web
@@ -29,10 +32,14 @@ _PAGE = """\
 <tr><th>job</th><th>synced</th><th>targets</th></tr>
 {rows}
 </table>
-</body>
+{troubles}</body>
 </html>
 """
 _ROW = '<tr><td><a href="api/v1/targets?scrapePool={query}">{name}</a></td><td>{synced}</td><td>{targets}</td></tr>'
+
+
+_TROUBLES = "<h2>Troubles</h2>\n<ul>\n{rows}\n</ul>\n"
+_STATES = ("active", "dropped", "any")
 
 
 def make_app(discovery: Discovery) -> web.Application:
@@ -52,12 +59,15 @@ class _Routes:
         self._discovery = discovery
 
     async def page(self, request: web.Request) -> web.Response:
+        state = self._discovery.status()
         rows = []
-        for name, status in sorted(self._discovery.status()["jobs"].items()):
+        for name, status in state["jobs"].items():
             query = html.escape(str(request.url.with_query(scrapePool=name).raw_query_string).removeprefix("scrapePool="))
             synced = "yes" if status["synced"] else "no"
-            rows.append(_ROW.format(query=query, name=html.escape(name), synced=synced, targets=status["scrape_works"]))
-        return web.Response(text=_PAGE.format(rows="\n".join(rows)), content_type="text/html")
+            rows.append(_ROW.format(query=query, name=html.escape(name), synced=synced, targets=f"{status['scrape_works']:,}"))
+        troubles = "\n".join(f"<li>{html.escape(text)}</li>" for text in dict.fromkeys(_troubles(state)))
+        page = _PAGE.format(rows="\n".join(rows), troubles=_TROUBLES.format(rows=troubles) if troubles else "")
+        return web.Response(text=page, content_type="text/html")
 
     async def metrics(self, request: web.Request) -> web.Response:
         encode, content_type = choose_encoder(request.headers.get("Accept", ""))
@@ -65,7 +75,9 @@ class _Routes:
 
     async def targets(self, request: web.Request) -> web.StreamResponse:
         """In pieces: the answer may be a gigabyte, and is never whole in memory."""
-        state = request.query.get("state", "any").lower()
+        state = request.query.get("state", "").lower() or "any"
+        if state not in _STATES:
+            return _bad_data(f"invalid parameter \"state\": must be one of {', '.join(_STATES)}, not {state!r}")
         pool = request.query.get("scrapePool", "")
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         await response.prepare(request)
@@ -91,3 +103,18 @@ class _Routes:
         if waiting:
             return web.Response(status=503, text=f"fastdisco is not ready: not synced yet: {', '.join(waiting)}.\n")
         return web.Response(text="fastdisco is ready.\n")
+
+
+def _bad_data(reason: str) -> web.Response:
+    """As Prometheus' API refuses a request."""
+    body = orjson.dumps({"status": "error", "errorType": "bad_data", "error": reason})
+    return web.Response(status=400, body=body, content_type="application/json")
+
+
+def _troubles(state: dict[str, Any]) -> Iterator[str]:
+    """What the API server refuses, and what went wrong last where nothing has gone right since."""
+    for watcher in chain.from_iterable(group["watchers"] for group in state["groups"]):
+        if watcher["refused"]:
+            yield f"{watcher['path']} is refused: {watcher['refused']}"
+        elif watcher["last_error"]:
+            yield f"{watcher['path']} ({watcher['state']}): {watcher['last_error']}"

@@ -18,6 +18,7 @@ from fastdisco.synthetic.faults import Fault
 from fastdisco.synthetic.status import PHRASES, StatusError
 
 Buffer = bytes | memoryview
+_TLS_HANDSHAKE = b"\x16"  # the first byte of a client that wants TLS
 _HIGH_WATER = 2 << 20
 _TURN = 8 << 20  # bytes after which other connections get a turn
 
@@ -96,6 +97,9 @@ class Connection(asyncio.Protocol):
             self._resumed.set_result(None)
 
     def data_received(self, data: bytes) -> None:
+        if not self._data and data.startswith(_TLS_HANDSHAKE):
+            self.close()  # it waits for an answer that no HTTP server gives
+            return
         self._data += data
         if self._task is None:
             self._next()
