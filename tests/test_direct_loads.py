@@ -151,6 +151,20 @@ async def test_nothing_is_delivered_after_stop() -> None:
     assert (it.asked, it.delivered) == ([wanted(1)], [])
 
 
+async def test_stopping_again_is_no_mistake() -> None:
+    """At once, after a stop that was cancelled half way, and when all is over; what is wanted later is not asked for."""
+    it = Loader(at_once=1)
+    it.loads.want(wanted(1))
+    await it.until_asked(1)
+    cut_short = asyncio.ensure_future(it.loads.stop())
+    await asyncio.sleep(0)
+    cut_short.cancel()
+    await asyncio.gather(it.loads.stop(), it.loads.stop())
+    await it.loads.stop()
+    it.loads.want(wanted(2))
+    assert (it.asked, it.loads._under_way) == ([wanted(1)], {})
+
+
 # ---- in a group ----
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 import pytest
 
-from fastdisco import ApiError, ConfigError, Discovery, KubernetesSDConfig, Labels, NetworkError
+from fastdisco import ApiError, ConfigError, DecodeError, Discovery, KubernetesSDConfig, Labels, NetworkError
 from fastdisco._json import decode_object
 from fastdisco.config import KINDS, ROLES
 from fastdisco.discovery import group_key
@@ -21,6 +21,7 @@ from fastdisco.group_watcher import Pace
 from fastdisco.synthetic import Cluster, Sizes, SyntheticServer
 
 from .live import PATHS, PLURALS, GatedServer, Live, Work, live, pod, web
+from .replay import Bytes, Server, response
 from .rig import eventually
 
 SHORT = Pace(linger_seconds=0.001)
@@ -194,6 +195,49 @@ async def test_closing_works_at_any_moment(moment: str) -> None:
         assert resources(it) == (0, 0, 0)
 
 
+async def test_any_number_of_tasks_may_close() -> None:
+    """All wait for the same end."""
+    async with live(web(5)) as it:
+        job = it.watch("job", "endpoints")
+        await job.synced()
+        await asyncio.gather(*(it.discovery.close() for _ in range(4)))
+        assert resources(it) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("turns", range(12))
+async def test_closing_goes_on_when_its_caller_is_cancelled(turns: int) -> None:
+    """After any number of turns of the loop; whoever closes again waits for the rest."""
+    async with live(web(5)) as it:
+        job = it.watch("job", "endpoints")
+        await job.synced()
+        await it.watching(3)
+        it.group._loads.want(("pod", "default", "ghost"))
+        closing = asyncio.ensure_future(it.discovery.close())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        closing.cancel()
+        await asyncio.wait([closing])
+        await it.discovery.close()
+        assert resources(it) == (0, 0, 0)
+        async with asyncio.timeout(5):
+            await eventually(lambda: it.server.books.open_sockets == 0)
+
+
+async def test_what_cut_a_close_short_does_not_keep_the_next_from_ending_it() -> None:
+    """Also where it was not its caller that was cancelled, but the closing itself, as at the end of a loop."""
+    async with live(web(5)) as it:
+        job = it.watch("job", "endpoints")
+        await job.synced()
+        closing = asyncio.ensure_future(it.discovery.close())
+        await asyncio.sleep(0)
+        for task in asyncio.all_tasks():
+            if task.get_name() == "fastdisco close":
+                task.cancel()
+        await asyncio.wait([closing])
+        await it.discovery.close()
+        assert resources(it) == (0, 0, 0)
+
+
 # ---- reloads ----
 
 
@@ -336,6 +380,33 @@ async def test_a_refusal_and_an_outage_are_raised() -> None:
         with pytest.raises(NetworkError):
             await it.discovery.get_object(config, "pod", "default", "p000")
         assert it.metrics()["direct_object_load_errors_total{pod}"] == 2
+
+
+async def test_an_answer_that_is_no_object_is_raised() -> None:
+    """As a proxy's login page; it is counted as an error."""
+    async with Server() as server, Discovery() as discovery:
+        server.on("list", "/api/v1/namespaces/default/pods/p", Bytes(response(200, b"<html>please log in</html>")))
+        with pytest.raises(DecodeError):
+            await discovery.get_object(KubernetesSDConfig("pod", api_server=server.url), "pod", "default", "p")
+        assert discovery.metrics.role("pod").direct_load_errors == 1
+
+
+async def test_a_name_that_no_object_can_have_is_none() -> None:
+    """Nothing can be asked about what UTF-8 cannot say."""
+    async with live(web(1)) as it:
+        for namespace, name in (("default", "\ud800"), ("\ud800", "p000")):
+            assert await it.discovery.get_object(it.config("pod"), "pod", namespace, name) is None
+        assert it.asked() == []
+
+
+async def test_an_object_that_is_asked_for_while_all_closes_cannot_be_had() -> None:
+    """Neither by the request under way nor by the next one: an outage, for whoever waits."""
+    async with live(web(1), v1=False, v1beta1=True) as it:
+        config = it.config("ingress")
+        client = it.discovery._client(group_key(config).connection)
+        await client.close()
+        with pytest.raises(NetworkError):
+            await it.discovery.get_object(config, "ingress", "default", "web")
 
 
 async def test_an_unknown_kind_is_a_mistake() -> None:

@@ -147,6 +147,14 @@ def test_retry_after_bounds_the_delay_from_below() -> None:
     assert recovery.delay == 30.0
 
 
+@pytest.mark.parametrize(("wish", "delay"), [(float("inf"), 1.0), (1e30, 3600.0), (99999999999.0, 3600.0), (3601.0, 3600.0), (3599.0, 3599.0)])
+def test_retry_after_is_followed_within_reason(wish: float, delay: float) -> None:
+    """A server cannot silence a watcher for hours: ten minutes at most, and what is no number of seconds is not followed at all."""
+    recovery = make()
+    recovery.back_off(State.WATCHING, ApiError(429, retry_after=wish))
+    assert recovery.delay == delay
+
+
 @pytest.mark.parametrize(
     ("version", "than", "lower"),
     [("99", "100", True), ("100", "100", False), ("101", "100", False), ("9" * 30, "1" + "0" * 30, True),

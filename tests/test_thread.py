@@ -1,7 +1,9 @@
 """A discovery for synchronous programs."""
 
+import asyncio
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -124,6 +126,77 @@ def test_after_close_everything_is_refused(config: KubernetesSDConfig) -> None:
     with pytest.raises(RuntimeError):
         discovery.watch("more", config)
     assert labels["__address__"]
+
+
+def test_after_close_nothing_is_left_to_stop(config: KubernetesSDConfig) -> None:
+    """Stopping and listing again do nothing, and readers have read all, also those that were between two changes."""
+    discovery = Discovery.run_in_thread()
+    job = discovery.watch("pods", config)
+    changes = job.changes()
+    assert next(changes).kind == "snapshot"
+    discovery.close()
+    job.stop()
+    job.resync()
+    assert list(changes) == []
+    assert list(job.changes()) == []
+
+
+def test_any_number_of_threads_may_close(config: KubernetesSDConfig) -> None:
+    """Each returns when all has ended."""
+    discovery = Discovery.run_in_thread()
+    discovery.watch("pods", config).synced(timeout=60)
+    together = threading.Barrier(8)
+
+    def close() -> None:
+        together.wait(60)
+        discovery.close()
+
+    with ThreadPoolExecutor(8) as threads:
+        for closed in [threads.submit(close) for _ in range(8)]:
+            closed.result(60)
+    assert not discovery._thread.is_alive()
+
+
+def test_closing_on_the_thread_itself_is_begun(config: KubernetesSDConfig) -> None:
+    """Other threads that close wait for its end."""
+    discovery = Discovery.run_in_thread()
+    begun = threading.Event()
+
+    def construct(_: Labels) -> None:
+        discovery.close()
+        begun.set()
+
+    discovery.watch("pods", config, construct)
+    assert begun.wait(60)
+    discovery.close()
+    assert not discovery._thread.is_alive()
+
+
+class Stuck:
+    """A discovery that never gets an answer."""
+
+    def __init__(self) -> None:
+        self.asked = threading.Event()
+
+    async def get_object(self, *_: Any) -> None:
+        self.asked.set()
+        await asyncio.get_running_loop().create_future()
+
+    async def close(self) -> None: ...
+
+
+def test_whoever_waits_when_it_closes_is_told(config: KubernetesSDConfig) -> None:
+    """A call that would have no end in another thread gets the same error as one that comes later."""
+    stuck = Stuck()
+    discovery = DiscoveryThread(lambda: stuck)  # type: ignore[arg-type, return-value]
+    with ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(discovery.get_object, config, "pod", "default", "p")
+        assert stuck.asked.wait(60)
+        discovery.close()
+        with pytest.raises(RuntimeError, match="the discovery is closed"):
+            waiting.result(60)
+    with pytest.raises(RuntimeError, match="the discovery is closed"):
+        discovery.get_object(config, "pod", "default", "p")
 
 
 def test_rules_and_explanations_are_there_too(server: SyntheticProcess, discovery: DiscoveryThread, config: KubernetesSDConfig) -> None:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
+import orjson
 import pytest
 
 from fastdisco._core import Store, Symbols
@@ -27,7 +28,7 @@ from .replay import (
     response,
     status,
 )
-from .rig import PODS, QUICK, rig, script
+from .rig import PODS, QUICK, eventually, rig, script
 
 
 @pytest.fixture
@@ -172,3 +173,45 @@ async def test_a_burst_is_read_without_holding_the_loop(server: Server) -> None:
             await asyncio.sleep(0)
             turns += 1
     assert turns > 400
+
+
+LAST = orjson.dumps(event("ADDED", pod("p2", 3)))
+"""A whole line that no newline follows."""
+
+
+@pytest.mark.parametrize("ending", ["reset", "resync"])
+async def test_a_last_line_without_a_newline_is_told_however_the_watch_ends(server: Server, ending: str) -> None:
+    """Its object is in the store and its version reached: no later event would tell of it."""
+    stream, later = Stream(), Stream()
+    script(server, [listing(1), Bytes(b"", then="hang")], [stream, later])
+    async with rig(server) as it:
+        stream.send(event("ADDED", pod("p1", 2)))
+        await it.until(lambda: it.names() == {"p1"})
+        before = it.metrics.role("pod").bytes_received
+        stream.send(LAST)
+        await eventually(lambda: it.metrics.role("pod").bytes_received > before)
+        assert it.names() == {"p1"}
+        told = it.changes
+        if ending == "reset":
+            stream.cut()
+        else:
+            it.watcher.resync()
+        await eventually(lambda: it.names() == {"p1", "p2"})
+        assert it.changes == told + 1
+        assert it.watcher.resource_version == "3"
+
+
+async def test_an_error_in_a_last_line_is_none_of_the_next_watch(server: Server) -> None:
+    """The watch that was cut off there has failed already; the next one starts with nothing taken over."""
+    stream, later = Stream(), Stream()
+    script(server, [listing(1)], [stream, later])
+    async with rig(server) as it:
+        stream.send(event("ADDED", pod("p1", 2)))
+        await it.until(lambda: it.names() == {"p1"})
+        before = it.metrics.role("pod").bytes_received
+        stream.send(orjson.dumps({"type": "ERROR", "object": {"kind": "Status", "code": 410, "reason": "Expired"}}))
+        await eventually(lambda: it.metrics.role("pod").bytes_received > before)
+        stream.cut()
+        later.send(event("ADDED", pod("p2", 3)))
+        await it.until(lambda: it.names() == {"p1", "p2"})
+        assert it.restarts("gone") == 0

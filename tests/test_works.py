@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from asyncio import CancelledError
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -62,9 +63,13 @@ def test_what_was_made_counts_only_when_it_is_shown() -> None:
     assert works.make("a")[0] is not work
 
 
-@pytest.mark.parametrize("error", [RuntimeError("no"), CancelledError()])
+class Outcome(BaseException):
+    """As a test framework's, or a timeout of gevent's."""
+
+
+@pytest.mark.parametrize("error", [RuntimeError("no"), CancelledError(), Outcome(), SystemExit(1), GeneratorExit()], ids=repr)
 def test_a_failure_is_told_and_leaves_nothing(error: BaseException) -> None:
-    """Whatever is raised that does not end the program; the next target of these labels asks again."""
+    """Whatever is raised; the next target of these labels asks again."""
 
     def construct(labels: Any) -> Any:
         if not errors:
@@ -77,16 +82,24 @@ def test_a_failure_is_told_and_leaves_nothing(error: BaseException) -> None:
     assert works.make("a") == (["a"], True)
 
 
-def test_what_ends_the_program_is_not_caught() -> None:
-    """A constructor may be interrupted."""
+def interrupted(_: Any) -> Any:
+    raise KeyboardInterrupt
 
-    def construct(_: Any) -> Any:
-        raise KeyboardInterrupt
 
-    works, errors = make(construct)
+def test_an_interruption_of_the_main_thread_is_not_caught() -> None:
+    """It may be a Ctrl-C that came while a constructor ran."""
+    works, errors = make(interrupted)
     with pytest.raises(KeyboardInterrupt):
         works.make("a")
     assert errors == []
+
+
+def test_an_interruption_of_another_thread_is_a_failure() -> None:
+    """No Ctrl-C gets there: it is the constructor's own."""
+    works, errors = make(interrupted)
+    with ThreadPoolExecutor(1) as threads:
+        assert threads.submit(works.make, "a").result() == (None, False)
+    assert [type(error) for error in errors] == [KeyboardInterrupt]
 
 
 def test_a_kept_work_follows_its_target_through_several_failures() -> None:

@@ -65,14 +65,15 @@ class DirectLoads:
             self._go_on()
 
     async def stop(self) -> None:
-        """No delivery comes afterwards."""
+        """No delivery comes afterwards, and nothing is asked for; it may be called again, as after a stop that was cut short."""
         self._waiting.clear()
         tasks = list(self._under_way.values())
         for task in tasks:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
-        del self._fetch, self._is_here, self._deliver  # else they would keep the group, and its store, until the next full collection
+        # The group's own methods would keep it, and its store, until the next full collection.
+        self._fetch, self._is_here, self._deliver = _fetch_nothing, lambda _: True, lambda *_: None
 
     def _go_on(self) -> None:
         while self._waiting and len(self._under_way) < self._at_once:
@@ -98,3 +99,7 @@ class DirectLoads:
         finally:
             del self._under_way[wanted]
             self._go_on()
+
+
+async def _fetch_nothing(wanted: Wanted) -> bytes:
+    raise NetworkError("reset", f"nothing is loaded any more, nor {'/'.join(wanted)}")

@@ -15,7 +15,7 @@ from .api import ApiClient
 from .api_watcher import APIWatcher
 from .auth import Connection, own_namespace, resolve
 from .config import KINDS, KubernetesSDConfig
-from .errors import ApiError, ConfigError, NetworkError
+from .errors import ApiError, ConfigError, DecodeError, NetworkError
 from .group_watcher import GroupKey, GroupWatcher, Pace
 from .metrics import Metrics
 from .relabel_config import RelabelConfig
@@ -60,6 +60,7 @@ class Discovery:
         self._jobs: dict[str, APIWatcher] = {}
         self._stopping: set[asyncio.Task[None]] = set()
         self._closed = False
+        self._closing: asyncio.Task[None] | None = None
 
     @classmethod
     def run_in_thread(cls, **options: Any) -> DiscoveryThread:
@@ -73,8 +74,13 @@ class Discovery:
         await self.close()
 
     async def close(self) -> None:
-        """Stops all jobs, then all watches."""
+        """Stops all jobs, then all watches. Any number of tasks may call it; once begun it goes on, also if one of them is cancelled."""
         self._closed = True
+        if self._closing is None or self._closing.done():  # a second one ends what the end of a loop has cut short
+            self._closing = asyncio.get_running_loop().create_task(self._close(), name="fastdisco close")
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
         await asyncio.gather(*(job.stop() for job in list(self._jobs.values())))
         await asyncio.gather(*self._stopping, *(group.stop() for group in self._groups.values()))
         self._groups.clear()
@@ -132,11 +138,14 @@ class Discovery:
     async def get_object(self, config: KubernetesSDConfig, role: str, namespace: str, name: str) -> Mapping[str, Any] | None:
         """The fields of an object that labels need, nested as in the API: from the cache, else by a GET; None if there is none.
 
-        ApiError if the server refuses, NetworkError if it cannot be asked.
+        ApiError if the server refuses, NetworkError if it cannot be asked, DecodeError if its answer is no such object; and before
+        anything is asked, ConfigError or ValueError for a mistake in the arguments, RuntimeError if the discovery is closed.
         """
         if role not in KINDS:
             raise ValueError(f"no kind of object is called {role!r}")
         key = group_key(config)
+        if not _is_text(namespace + name):
+            return None
         group = self._groups.get(key)
         found = group.store.get(role, namespace, name) if group is not None else None
         if found is None:
@@ -154,9 +163,12 @@ class Discovery:
                 if error.code != 404:
                     totals.direct_load_errors += 1
                     raise
-            except NetworkError:
+            except (NetworkError, DecodeError):
                 totals.direct_load_errors += 1
                 raise
+            except RuntimeError as error:  # the session was closed: between two requests, or while the credentials were read
+                totals.direct_load_errors += 1
+                raise NetworkError("reset", "the connection was closed meanwhile") from error
         totals.direct_load_misses += 1
         return None
 
@@ -244,6 +256,15 @@ def group_key(config: KubernetesSDConfig) -> GroupKey:
         config.list_limit,
         config.relist_interval,
     )
+
+
+def _is_text(name: str) -> bool:
+    """Whether it can be written in UTF-8, as all names of objects can: lone surrogates cannot."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _with_timeout(timings: Timings, api_server_timeout: float) -> Timings:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 import re
 from collections.abc import Callable
 
@@ -13,6 +14,7 @@ from .url_reader import Timings
 Failure = ApiError | NetworkError | DecodeError
 
 _REASONS = {"connect": "reset", "credentials": "error"}  # kinds of NetworkError that have no reason of their own
+_LONGEST_WISH = 3600.0  # seconds; servers ask for 32 at most, and no mistake in a header may stop a watcher for good
 _NUMBER = re.compile(r"[1-9][0-9]*")
 
 
@@ -98,10 +100,10 @@ class Recovery:
         return self.back_off(State.WATCHING if forbidden else State.PROBING, error)
 
     def back_off(self, then: State, error: Exception | None = None, *, instead: float | None = None) -> State:
-        """Wait for the next of the growing delays or `instead` of it; what the server wishes is the least."""
+        """Wait for the next of the growing delays or `instead` of it; what the server wishes is the least, within reason."""
         self.delay = next(self._backoff) if instead is None else instead
         wish = error.retry_after if isinstance(error, ApiError) else None
-        if wish is not None and wish >= self.delay:
+        if wish is not None and math.isfinite(wish) and (wish := min(wish, _LONGEST_WISH)) >= self.delay:
             self.delay = wish * (1.0 + 0.1 * self._random())  # all clients were told the same
         self.then = then
         return State.BACKING_OFF

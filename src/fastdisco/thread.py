@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError, Future
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 import uvloop
@@ -42,6 +44,13 @@ class Asynchronous(Protocol):
     async def close(self) -> None: ...
 
 
+class _ClosedError(RuntimeError):
+    """The loop takes no more calls, or has ended before this one did."""
+
+    def __init__(self) -> None:
+        super().__init__("the discovery is closed")
+
+
 class DiscoveryThread:
     """A discovery on its own thread, for any thread to use. Constructors run on that thread; so can plain methods, in a constructor.
 
@@ -50,13 +59,16 @@ class DiscoveryThread:
 
     def __init__(self, make: Callable[[], Asynchronous]) -> None:
         self._loop = uvloop.new_event_loop()
-        self._thread = threading.Thread(target=self._run, name="fastdisco", daemon=True)
-        self._thread.start()
+        self._close_wanted = asyncio.Event()
         self._closed = False
+        self._lock = threading.RLock()  # of `_closed`; taken again where a garbage collection ends an iterator of `changes`
+        made: Future[Asynchronous] = Future()
+        self._thread = threading.Thread(target=self._run, args=(make, made), name="fastdisco", daemon=True)
+        self._thread.start()
         try:
-            self._discovery = self._do(make)
+            self._discovery = made.result()
         except BaseException:
-            self._end()
+            self.close()
             raise
 
     def __enter__(self) -> Self:
@@ -93,30 +105,39 @@ class DiscoveryThread:
         return self._do(self._discovery.status)
 
     def close(self) -> None:
-        """Stops all jobs and watches, and the thread; called on the thread itself, it does so soon after."""
-        if self._closed:
-            return
-        if self._is_here():
-            self._closed = True
-            self._loop.create_task(self._discovery.close()).add_done_callback(lambda _: self._loop.stop())
-            return
-        try:
-            self._wait(self._discovery.close)
-        finally:
-            self._end()
+        """Stops all jobs and watches, and the thread; called on the thread itself, it does so soon after.
 
-    def _end(self) -> None:
-        self._closed = True
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
+        Calls of other threads that wait for something still get a RuntimeError. Any number of threads may close it.
+        """
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                self._loop.call_soon_threadsafe(self._close_wanted.set)
+        if not self._is_here():
+            self._thread.join()
 
-    def _run(self) -> None:
+    def _run(self, make: Callable[[], Asynchronous], made: Future[Asynchronous]) -> None:
         asyncio.set_event_loop(self._loop)
         try:
-            self._loop.run_forever()
+            self._loop.run_until_complete(self._serve(make, made))
         finally:
+            with self._lock:  # what other threads have begun until now is known to the loop
+                self._closed = True
+            self._loop.run_until_complete(_end_tasks())
             self._loop.run_until_complete(self._loop.shutdown_asyncgens())
             self._loop.close()
+
+    async def _serve(self, make: Callable[[], Asynchronous], made: Future[Asynchronous]) -> None:
+        try:
+            discovery = make()
+        except BaseException as error:  # noqa: BLE001  it is raised where it was asked for
+            made.set_exception(error)
+            return
+        made.set_result(discovery)
+        try:
+            await self._close_wanted.wait()
+        finally:
+            await discovery.close()
 
     def _is_here(self) -> bool:
         return threading.current_thread() is self._thread
@@ -135,21 +156,36 @@ class DiscoveryThread:
         """The result of a coroutine on the loop's thread."""
         if self._is_here():
             raise RuntimeError("this would wait for its own thread; only plain methods, stop and resync may be called there")
-        if self._closed:
-            raise RuntimeError("the discovery is closed")
-        future = asyncio.run_coroutine_threadsafe(work(), self._loop)
+        future = self._submit(work)
         try:
             return future.result()
+        except CancelledError:
+            raise _ClosedError from None
         except BaseException:
             future.cancel()  # the caller was interrupted: nobody waits any more
             raise
 
     def _begin(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """As `_wait`; on the loop's own thread it is only begun."""
+        """As `_wait`, but nothing where all has ended; on the loop's own thread it is only begun."""
         if self._is_here():
             self._loop.create_task(work())
-        else:
+            return
+        with suppress(_ClosedError):
             self._wait(work)
+
+    def _submit(self, work: Callable[[], Coroutine[Any, Any, T]]) -> Future[T]:
+        with self._lock:
+            if self._closed:
+                raise _ClosedError
+            return asyncio.run_coroutine_threadsafe(work(), self._loop)
+
+
+async def _end_tasks() -> None:
+    """Cancels all other tasks of the loop, and waits for them to end."""
+    while tasks := asyncio.all_tasks() - {asyncio.current_task()}:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
 
 
 class APIWatcherThread:
@@ -178,18 +214,18 @@ class APIWatcherThread:
         return self._thread._do(self._watcher.scrape_works)
 
     def changes(self) -> Iterator[Change]:
-        """As `APIWatcher.changes`; an iterator that blocks, and ends when the job stops."""
-        reader: Reader = self._thread._do(self._watcher.changes)
+        """As `APIWatcher.changes`; an iterator that blocks, and ends when the job stops or the discovery is closed."""
 
         async def following() -> Change | None:
             return await anext(reader, None)
 
-        try:
-            while (change := self._thread._wait(following)) is not None:
-                yield change
-        finally:
-            if not self._thread._closed:
-                self._thread._begin(reader.aclose)
+        with suppress(_ClosedError):
+            reader: Reader = self._thread._do(self._watcher.changes)
+            try:
+                while (change := self._thread._wait(following)) is not None:
+                    yield change
+            finally:
+                self._thread._submit(reader.aclose)  # not waited for: it may be a garbage collection that ends this, on any thread
 
     def reconfigure(self, **changed: Any) -> None:
         """As `APIWatcher.reconfigure`."""
@@ -204,9 +240,12 @@ class APIWatcherThread:
         return self._thread._do(self._watcher.status)
 
     def resync(self) -> None:
-        """As `APIWatcher.resync`."""
+        """As `APIWatcher.resync`; nothing once the discovery is closed."""
         self._thread._begin(self._watcher.resync)
 
     def stop(self) -> None:
-        """As `APIWatcher.stop`; in a constructor, and so on the loop's thread, it is begun and not waited for."""
+        """As `APIWatcher.stop`; in a constructor, and so on the loop's thread, it is begun and not waited for.
+
+        Nothing once the discovery is closed.
+        """
         self._thread._begin(self._watcher.stop)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -93,18 +93,22 @@ class URLReader:
         silent_after, clock = self._timings.silent_after, asyncio.get_running_loop().time
         last_line = clock()
         self._decoder.begin_watch()
+        noted = 0  # lines of this watch so far
         try:
             async for chunk in body:
-                if self._note_lines(await self._feed(chunk)):
+                lines = await self._feed(chunk)
+                noted += lines
+                if self._note_lines(lines):
                     last_line = clock()
                     if self._decoder.rewound:
                         return True
                 elif clock() - last_line > silent_after:
                     raise NetworkError("silent", "no line within the time in which a bookmark should have come")
         except BaseException:
-            self._decoder.end_watch()  # half a line is nothing
+            self._end_watch(noted)  # what it failed of counts for more than an ERROR event in a last line
             raise
-        self._note_lines(self._decoder.end_watch())
+        for status in self._end_watch(noted):
+            raise api_error(0, status)
         return False
 
     async def newest_version(self, path: str, selectors: Mapping[str, str]) -> str:
@@ -157,6 +161,11 @@ class URLReader:
             for start in range(0, len(chunk), step):
                 items += self._decoder.feed(view[start : start + step])
                 await asyncio.sleep(0)
+        self._note_errors()
+        return items
+
+    def _note_errors(self) -> None:
+        """Counts bad objects and lines; the log hears of some."""
         for key, error in self._decoder.take_errors():
             self._totals.decode_errors += 1
             if self._log_lines.take():
@@ -164,16 +173,25 @@ class URLReader:
                 logger.warning(
                     "skipped the %s %s: %s%s", self._kind, key or "of unknown name", error, f" (and {skipped} before)" if skipped else ""
                 )
-        return items
 
     def _note_lines(self, lines: int) -> bool:
-        """Whether there was a line; raises the first ERROR event, which is no good line."""
+        """Whether there was a line; raises the first ERROR event."""
+        for status in self._take_lines(lines):
+            raise api_error(0, status)
+        return lines > 0
+
+    def _end_watch(self, noted: int) -> Sequence[bytes]:
+        """Half a line is nothing; a whole one that no newline follows is a line like those noted before. Gives ERROR events in it."""
+        lines = self._decoder.end_watch() - noted
+        self._note_errors()
+        return self._take_lines(lines)
+
+    def _take_lines(self, lines: int) -> Sequence[bytes]:
+        """Tells of good lines; gives the ERROR events among them, which are none."""
         unknown = self._decoder.unknown_events
         self._totals.decode_errors += unknown - self._unknown_events
         self._unknown_events = unknown
         statuses = self._decoder.take_statuses()
         if lines > len(statuses):
             self._on_items()
-        for status in statuses:
-            raise api_error(0, status)
-        return lines > 0
+        return statuses

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from asyncio import CancelledError
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -54,7 +54,10 @@ class Works:
             return work, True
         try:
             work = labels if self.constructor is None else self.constructor(labels)
-        except (Exception, CancelledError) as error:  # noqa: BLE001  the latter may come out of a future of the constructor's own
+        except BaseException as error:
+            # Whatever a constructor raises is its own failure, except a Ctrl-C, which may come at any line of the main thread.
+            if isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
+                raise
             self._failed(error)
             return None, False
         if self.sharing:
