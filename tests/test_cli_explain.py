@@ -224,7 +224,7 @@ MISTAKES: list[tuple[str, str, str]] = [
     (HEAD + SD.replace("pod", "node"), "a/b", "job 'web' has no role for 'a/b'; it discovers objects by NAME, of a node"),
     (HEAD + "  kubernetes_sd_configs: [{role: pods}]", "a/b", "scrape_configs[0].kubernetes_sd_configs[0].role: must be one of "),
     (HEAD + SD + "  relabel_configs: [{action: kep}]", "a/b", "scrape_configs[0].relabel_configs[0].action: must be one of "),
-    (HEAD + SD + "  relabel_configs: [{action: hashmod}]", "a/b", "job 'web': relabel_configs[0].source_labels: missing"),
+    (HEAD + SD + "  relabel_configs: [{action: hashmod}]", "a/b", "scrape_configs[0].relabel_configs[0].source_labels: missing"),
     (HEAD + "  kubernetes_sd_configs: [{role: pod}]", "a/b", "job 'web': api_server: missing, and this is no pod"),
     ("scrape_configs: [", "a/b", "no valid YAML: "),
 ]

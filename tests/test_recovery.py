@@ -147,7 +147,9 @@ def test_retry_after_bounds_the_delay_from_below() -> None:
     assert recovery.delay == 30.0
 
 
-@pytest.mark.parametrize(("wish", "delay"), [(float("inf"), 1.0), (1e30, 3600.0), (99999999999.0, 3600.0), (3601.0, 3600.0), (3599.0, 3599.0)])
+@pytest.mark.parametrize(
+    ("wish", "delay"), [(float("inf"), 1.0), (1e30, 3600.0), (99999999999.0, 3600.0), (3601.0, 3600.0), (3599.0, 3599.0)]
+)
 def test_retry_after_is_followed_within_reason(wish: float, delay: float) -> None:
     """A server cannot silence a watcher for hours: ten minutes at most, and what is no number of seconds is not followed at all."""
     recovery = make()

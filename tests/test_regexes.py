@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastdisco.errors import ConfigError
-from fastdisco.regexes import Groups, Pattern, Runs, Search, Template, matches_anything, without_anchors
+from fastdisco.regexes import Groups, Pattern, Runs, Search, Template, compile_re2, matches_anything, without_anchors
 
 
 def groups(*values: str, **named: str) -> Groups:
@@ -166,3 +166,11 @@ def test_the_short_ways_find_what_python_finds(expression: str, text: str) -> No
     assert pattern.matches(text) == (match is not None) == (found is not None)
     if match is not None and found is not None:
         assert [found(number) for number in range(match.re.groups + 1)] == [match[number] or "" for number in range(match.re.groups + 1)]
+
+
+@pytest.mark.parametrize("expression", [r"a\|b", r"x|a\|b", r"(x|a\|b)", r"a\\|b", r"a\\\|b", r"|a\|", r"a||b", r"\||b"])
+def test_an_escaped_pipe_is_text(expression: str) -> None:
+    """Plain alternatives are told apart as RE2 does."""
+    bare = compile_re2(f"^(?s:{expression})$")
+    for text in ("a|b", "a", "b", "x", "a\\", "|", "", "a\\|b", "|a|", "a|"):
+        assert Pattern(expression, Runs()).matches(text) == (bare.match(text) is not None), text

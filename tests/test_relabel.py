@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from fastdisco._core import Symbols
 from fastdisco._labels import Labels
+from fastdisco._relabel import Relabeling
 from fastdisco.relabel_config import RelabelConfig
 from fastdisco.rule_table import RuleTable
 
@@ -400,3 +401,10 @@ def test_a_symbol_table_outlives_its_steps() -> None:
     while symbols.sweep():
         pass
     assert len(table) == 0
+
+
+@pytest.mark.parametrize("defaults", [{"job": 5}, {5: "job"}, {"a": "b", "job": None}])
+def test_labels_that_are_no_strings_are_refused(defaults: dict[Any, Any]) -> None:
+    """And what was made until then is freed."""
+    with pytest.raises(TypeError, match="must be a string"):
+        Relabeling(Symbols(), [], defaults, lambda address, _: address)

@@ -95,8 +95,40 @@ def test_rules_made_in_python_are_checked_too() -> None:
     assert RelabelConfig(source_labels=["a"], labels={"a": "b"}) == RelabelConfig(source_labels=("a",), labels=(("a", "b"),))  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="source_labels: must be a list of strings, not 'a'"):
         RelabelConfig(source_labels="a")  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="if: must be a list of strings"):
-        RelabelConfig(if_="up")  # type: ignore[arg-type]
+    assert RelabelConfig(if_="up", regex=["a", 1], replacement=9100) == RelabelConfig(if_=("up",), regex="a|1", replacement="9100")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"modulus": "4"}, "modulus: must be a whole number, not '4'"),
+        ({"modulus": 4.0}, "modulus: must be a whole number, not 4.0"),
+        ({"modulus": 1 << 64}, "modulus: must be a whole number"),
+        ({"modulus": 10**5000}, "modulus: must be a whole number, not a longer one"),
+        ({"replacement": 10**5000}, "must be in quotes"),
+        ({"separator": None}, "separator: must be a string"),
+        ({"separator": "\ud800"}, "separator: no valid text"),
+        ({"source_labels": ("\ud800",)}, "source_labels: no valid text"),
+        ({"regex": "\ud800"}, "regex: no valid text"),
+        ({"action": None}, "action: must be one of"),
+        ({"source_labels": 5}, "source_labels: must be a list of strings"),
+        ({"labels": 5}, "labels: must be pairs"),
+        ({"labels": ["ab"]}, "labels: must be pairs"),
+        ({"target_label": True}, "target_label: must be a string"),
+    ],
+)
+def test_no_value_of_a_wrong_type_gets_as_far_as_a_target(values: dict[str, Any], message: str) -> None:
+    """There it would fail for each object, long after whoever wrote it has gone."""
+    with pytest.raises(ConfigError, match=message):
+        RelabelConfig(**values)
+
+
+def test_a_list_that_holds_itself_is_refused() -> None:
+    """YAML's aliases can make one."""
+    endless: list[Any] = []
+    endless.append(endless)
+    with pytest.raises(ConfigError, match="without end"):
+        RelabelConfig.from_dict({"regex": endless})
 
 
 def test_equal_rules_are_one_key() -> None:

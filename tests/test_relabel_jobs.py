@@ -832,3 +832,41 @@ async def test_whatever_happens_ends_in_what_the_rules_say(seed: int, stage: Sta
         metrics = it.metrics()
         works = sum(len(job.scrape_works()) for job, *_ in schedule.jobs.values())
         assert metrics["scrape_works{pod}"] + metrics.get("scrape_works{endpoints}", 0) == works
+
+
+async def test_a_job_whose_rules_fail_holds_no_other_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not those registered with it, nor those after it; it tells of the failure in its status."""
+    async with live(applications(6)) as it:
+        jobs = [it.discovery.watch(name, it.config("pod"), relabel_configs=[POD]) for name in ("first", "broken", "last")]
+        broken = jobs[1]._subscribers[0][1]
+        relabeling = broken.relabeling
+
+        class Broken:
+            def survivors(self, *_: object) -> Any:
+                raise ZeroDivisionError("of a test")
+
+        broken.relabeling = Broken()  # type: ignore[assignment]
+        for job in jobs:
+            await job.synced()
+        assert [len(job.scrape_works()) for job in jobs] == [6, 0, 6]
+        assert [job.status()["last_error"] for job in jobs] == ["", "ZeroDivisionError: of a test", ""]
+        broken.relabeling = relabeling
+        late = it.discovery.watch("late", it.config("pod"), relabel_configs=[POD])
+        await late.synced()
+        assert len(late.scrape_works()) == 6
+
+
+async def test_what_is_no_job_is_refused() -> None:
+    """With the reason, before anything has begun."""
+    async with live(applications(1)) as it:
+        cases: list[tuple[Any, dict[str, Any], str]] = [
+            (5, {}, "name of a job must be a string"),
+            ("a", {"target_defaults": {"scheme": "https"}, "relabel_configs": ()}, "must be TargetDefaults, not dict"),
+            ("a", {"target_defaults": TargetDefaults("https")}, "mean nothing without relabel_configs"),
+            ("a", {"relabel_configs": POD}, "must be a sequence of RelabelConfig, not RelabelConfig"),
+            ("a", {"relabel_configs": "keep"}, "must be a sequence of RelabelConfig, not str"),
+        ]
+        for name, options, message in cases:
+            with pytest.raises(ConfigError, match=message):
+                it.discovery.watch(name, it.config("pod"), **options)
+        assert not it.discovery.jobs

@@ -87,3 +87,9 @@ def test_it_tells_which_labels_it_reads() -> None:
 def test_what_is_no_selector_is_told(text: str) -> None:
     with pytest.raises(ConfigError, match=r"^if: "):
         SeriesSelector(text, Runs())
+
+
+def test_a_comment_line_costs_no_more_than_its_length() -> None:
+    """Followed by what is no token, it was tried in every division of its characters."""
+    with pytest.raises(ConfigError, match="no series selector"):
+        SeriesSelector('{a="b"} ' + "#" * 5000 + "\n;", Runs())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -10,6 +11,7 @@ from typing import Any
 
 import orjson
 import pytest
+from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -163,6 +165,39 @@ async def test_a_target_list_is_sent_in_chunks(cluster: SyntheticProcess) -> Non
         async with client.head("/api/v1/targets") as answer:
             assert (answer.status, await answer.read()) == (200, b"")
         assert len((await data_of(client))["activeTargets"]) == 600
+
+
+@pytest.mark.parametrize("size", [1000, 1_000_000])
+async def test_a_client_that_leaves_amid_the_targets_is_not_an_error(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    """Nothing is logged, whether it leaves between two writes or while one waits for it."""
+    left = asyncio.Event()
+
+    async def endless(*_: object) -> AsyncIterator[bytes]:
+        try:
+            while True:
+                yield b" " * size
+                await asyncio.sleep(0.001)
+        finally:
+            left.set()
+
+    monkeypatch.setattr("fastdisco.sidecar.app.active_targets", endless)
+    async with Discovery() as discovery:
+        runner = web.AppRunner(make_app(discovery))  # as `fastdisco run` has it; a TestServer cancels the handler instead
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        reader, writer = await asyncio.open_connection(*runner.addresses[0], limit=1000)
+        writer.write(b"GET /api/v1/targets HTTP/1.1\r\nHost: sidecar\r\n\r\n")
+        assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+        await asyncio.sleep(0.05)
+        writer.transport.abort()
+        try:
+            async with asyncio.timeout(5):
+                await left.wait()
+        finally:
+            await runner.cleanup()
+    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
 async def test_metrics_are_those_of_the_discovery(cluster: SyntheticProcess) -> None:

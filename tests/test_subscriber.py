@@ -43,6 +43,9 @@ class Job:
 
     def caught_up(self) -> None: ...
 
+    def failed(self, error: Exception) -> None:
+        raise error
+
     def added(self, work: Any) -> None:
         self.told.append(("added", work.labels))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from fastdisco.errors import ConfigError
@@ -78,3 +80,23 @@ def test_the_instance_of_an_address(address: str, scheme: str, wanted: str) -> N
 
 def test_samples_are_stored_without_labels_of_special_meaning() -> None:
     assert stored_labels({"job": "j", "__address__": "a", "__param_x": "y", "_a": "b"}) == {"job": "j", "_a": "b"}
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"scrape_interval": float("nan")}, "scrape_interval: must be from a nanosecond"),
+        ({"scrape_interval": float("inf")}, "scrape_interval: must be from a nanosecond"),
+        ({"scrape_timeout": 1e300}, "scrape_timeout: must be from a nanosecond"),
+        ({"scrape_interval": 1e-300}, "scrape_interval: must be from a nanosecond"),
+        ({"metrics_path": None}, "metrics_path: must be a string, not None"),
+        ({"scheme": 5}, "scheme: must be a string, not 5"),
+        ({"params": None}, "params: must be a mapping, not None"),
+        ({"params": {"module": "http"}}, "params.module: must be a list of strings, not 'http'"),
+        ({"params": {"module": [1]}}, "params.module: must be a list of strings"),
+    ],
+)
+def test_values_that_no_target_can_have_are_refused(values: dict[str, Any], message: str) -> None:
+    """A string for a list of them would silently give its first character."""
+    with pytest.raises(ConfigError, match=message):
+        TargetDefaults(**values)

@@ -260,3 +260,13 @@ def _pods(server: SyntheticProcess) -> Iterator[tuple[str, str]]:
     _, body = server.request("GET", "/api/v1/pods")
     for item in orjson.loads(body)["items"]:
         yield item["metadata"]["namespace"], item["metadata"]["name"]
+
+
+def test_jobs_and_what_their_rules_drop(discovery: DiscoveryThread, config: KubernetesSDConfig) -> None:
+    """As the asynchronous discovery tells them."""
+    rule = RelabelConfig("keep", ("__meta_kubernetes_pod_container_port_name",), regex="http")
+    job = discovery.watch("http", config, relabel_configs=[rule])
+    job.synced(timeout=60)
+    assert list(discovery.jobs) == ["http"]
+    assert discovery.jobs["http"].scrape_works() == job.scrape_works()
+    assert discovery.dropped_counts() == {"http": 150 - len(job.scrape_works())}

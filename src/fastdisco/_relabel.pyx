@@ -193,9 +193,12 @@ cdef class Relabeling:
                 self.filter_length = place + 1
         self.filters = []
         self.variants = {}
-        self.default_count = len(defaults)
-        self.default_names = <uint32_t*> malloc((self.default_count + 1) * sizeof(uint32_t))
-        self.default_values = <uint32_t*> malloc((self.default_count + 1) * sizeof(uint32_t))
+        for name, value in defaults.items():
+            if not isinstance(name, str) or not isinstance(value, str):
+                raise TypeError(f"the label {name!r} of a target must be a string, not {value!r}")
+        # zeroed, and counted one by one: what fails half way frees what there is
+        self.default_names = <uint32_t*> calloc(len(defaults) + 1, sizeof(uint32_t))
+        self.default_values = <uint32_t*> calloc(len(defaults) + 1, sizeof(uint32_t))
         self.dropped = <int64_t*> calloc(len(self.steps) + 2, sizeof(int64_t))
         self.plans = <Plan**> malloc((MOST_PLANS + 1) * sizeof(Plan*))
         if self.default_names == NULL or self.default_values == NULL or self.dropped == NULL or self.plans == NULL:
@@ -204,6 +207,7 @@ cdef class Relabeling:
             self.default_names[i] = self.fixed(name)
             self.default_values[i] = self.fixed(defaults[name])
             i += 1
+            self.default_count = i
         cdef uint32_t most = 1
         for one in self.steps:
             most = max(most, (<Step> one).source_count, (<Step> one).target_count, 2)
@@ -231,7 +235,8 @@ cdef class Relabeling:
             self.symbols.drop(self.default_names[i])
             self.symbols.drop(self.default_values[i])
         for i in range(3):
-            self.symbols.drop(self.known[i])
+            if self.known[i]:
+                self.symbols.drop(self.known[i])
         free(self.default_names)
         free(self.default_values)
         free(self.dropped)

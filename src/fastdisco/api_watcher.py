@@ -56,6 +56,7 @@ class APIWatcher:
         self._makes = Works(constructor, self._constructor_failed, sharing=self._relabeling is not None, holders=len(places))
         self._works: tuple[Any, ...] | None = None
         self._failures = 0
+        self._last_error = ""
         self._subscribers: list[tuple[GroupWatcher, Subscriber]] = []
         for group, role, profile, needs in places:
             subscriber = Subscriber(self, role, profile, needs, self._makes, self._relabeling)
@@ -189,6 +190,7 @@ class APIWatcher:
             "version": self.version,
             "scrape_works": sum(one.works for _, one in self._subscribers),
             "constructor_failures": self._failures,
+            "last_error": self._last_error,
             "duplicates": self._makes.duplicates,
             # times since the rules are what they are: a target that changes and is dropped again counts again
             "dropped": sum(by_rule) + without_label + without_address,
@@ -208,6 +210,11 @@ class APIWatcher:
 
     def updated(self, old: Any, new: Any) -> None:
         self._tell("updated", new, old)
+
+    def failed(self, error: Exception) -> None:
+        if not self._last_error:
+            logger.error("job %s failed over some objects; its targets may be stale; told once", self.name, exc_info=error)
+        self._last_error = f"{type(error).__name__}: {error}"
 
     def _constructor_failed(self, error: BaseException) -> None:
         self._failures += 1

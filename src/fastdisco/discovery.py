@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
@@ -118,6 +118,15 @@ class Discovery:
             if not isinstance(one, KubernetesSDConfig):
                 raise ConfigError("config must be a KubernetesSDConfig or several; KubernetesSDConfig.from_dict makes one of a mapping")
         keys = [group_key(one) for one in configs]
+        if not isinstance(name, str):
+            raise ConfigError(f"the name of a job must be a string, not {name!r}")
+        if not isinstance(target_defaults, TargetDefaults | None):
+            raise ConfigError(f"target_defaults: must be TargetDefaults, not {type(target_defaults).__name__}")
+        if target_defaults is not None and relabel_configs is None:
+            raise ConfigError("target_defaults: mean nothing without relabel_configs, which may be ()")
+        rules: Any = relabel_configs
+        if not isinstance(rules, Iterable | None) or isinstance(rules, str):
+            raise ConfigError(f"relabel_configs: must be a sequence of RelabelConfig, not {type(relabel_configs).__name__}")
         defaults = target_defaults or TargetDefaults()
         relabel_configs = None if relabel_configs is None else tuple(relabel_configs)
         checked = self._relabeling(name, defaults, relabel_configs)  # a mistake must leave nothing behind

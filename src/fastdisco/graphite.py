@@ -40,7 +40,7 @@ def expand_matches(text: str, found: Sequence[str]) -> str:
         if match[2]:  # a brace that is never closed
             return match[0]
         number = match[3] if match[1] is None else match[1]
-        place = int(number) if _NUMBER.fullmatch(number) else -1
+        place = int(number) if len(number) < 10 and _NUMBER.fullmatch(number) else -1
         return found[place] if 0 <= place < len(found) else match[0]
 
     return _REFERENCE.sub(group, text)

@@ -62,7 +62,8 @@ class Pattern:
         self._re2_narrow: Any = None
         compile_re2(self.bare)  # what RE2 refuses is refused, also where it is not needed
         if (match := _TEXTS.fullmatch(self.bare)) is not None:
-            self._texts = frozenset(map(_unescape, match["texts"].split("|")))
+            # not by str.split: an escaped | is text
+            self._texts = frozenset(map(_unescape, _alternatives(match["texts"])))
             self._grouped = match["open"] == "("
         elif (match := _AROUND.fullmatch(self.bare)) is not None:
             self._before, self._after = _unescape(match["before"]), _unescape(match["after"])
@@ -149,6 +150,16 @@ def compile_re2(expression: str) -> Any:
     except re2.error as error:
         reason = error.args[0] if error.args else error
         raise ConfigError(f"regex: {reason.decode() if isinstance(reason, bytes) else reason}") from None
+
+
+def _alternatives(texts: str) -> list[str]:
+    found = [""]
+    for part in re.findall(r"\\.|\||[^\\|]+", texts, re.DOTALL):
+        if part == "|":
+            found.append("")
+        else:
+            found[-1] += part
+    return found
 
 
 def _unescape(text: str) -> str:

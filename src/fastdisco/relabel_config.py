@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -43,15 +43,33 @@ class RelabelConfig:
     """Of `graphite`: labels and what they are set to."""
 
     def __post_init__(self) -> None:
-        for name in ("source_labels", "if_"):
-            value = getattr(self, name)
-            if isinstance(value, str) or not all(isinstance(one, str) for one in value):
-                raise ConfigError(f"{name.rstrip('_')}: must be a list of strings, not {value!r}")
-            object.__setattr__(self, name, tuple(value))
-        object.__setattr__(self, "labels", tuple(self.labels.items() if isinstance(self.labels, Mapping) else self.labels))
-        object.__setattr__(self, "action", self.action.lower())
-        if self.action not in ACTIONS:
-            raise ConfigError(f"action: must be one of {', '.join(ACTIONS)}, not {self.action!r}")
+        """Takes what YAML may have too: one selector, numbers for texts, a list of expressions."""
+        action: Any = self.action
+        if not isinstance(action, str) or action.lower() not in ACTIONS:
+            raise ConfigError(f"action: must be one of {', '.join(ACTIONS)}, not {action!r}")
+        sources: Any = self.source_labels
+        if not isinstance(sources, (list, tuple)) or not all(isinstance(one, str) for one in sources):
+            raise ConfigError(f"source_labels: must be a list of strings, not {sources!r}")
+        given: Any = self.labels.items() if isinstance(self.labels, Mapping) else self.labels
+        labels = tuple(map(_pair, given)) if isinstance(given, Iterable) and not isinstance(given, str) else ((),)
+        if not all(len(pair) == 2 for pair in labels):
+            raise ConfigError(f"labels: must be pairs of names and texts, not {self.labels!r}")
+        checked: dict[str, Any] = {
+            "action": self.action.lower(),
+            "source_labels": tuple(self.source_labels),
+            "separator": plain_text("separator", self.separator),
+            "target_label": plain_text("target_label", self.target_label),
+            "regex": _optional(_regex, self.regex),
+            "modulus": _modulus(self.modulus),
+            "replacement": _optional(lambda value: plain_text("replacement", value), self.replacement),
+            "if_": _selectors(self.if_),
+            "match": plain_text("match", self.match),
+            "labels": labels,
+        }
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+            for text in (value,) if isinstance(value, str) else value if isinstance(value, tuple) else ():
+                _check_utf8(name, text)
 
     @classmethod
     def from_dict(cls, mapping: Mapping[str, Any], *, path: str = "") -> RelabelConfig:
@@ -73,6 +91,10 @@ class RelabelConfig:
             )
             section.end()
             return rule
+
+
+_DEEPEST = 10
+_LONGEST_INTEGER = 10**300  # Python writes no more than 4,300 digits
 
 
 def load_rules(rules: object, *, path: str = "relabel_configs") -> tuple[RelabelConfig, ...]:
@@ -97,10 +119,12 @@ def plain_text(place: str, value: object) -> str:
     raise ConfigError(f"{place}: must be a string, not {kind_of(value)}")
 
 
-def _regex(value: object) -> str:
+def _regex(value: object, depth: int = 0) -> str:
     """Numbers and booleans stand for their text, and a list for its alternatives."""
-    if isinstance(value, list):
-        return "|".join("null" if one is None else _regex(one) for one in value)
+    if isinstance(value, (list, tuple)):
+        if depth == _DEEPEST:  # YAML's aliases can make a list that holds itself
+            raise ConfigError("regex: lists in lists, without end")
+        return "|".join("null" if one is None else _regex(one, depth + 1) for one in value)
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (str, int, float)):
@@ -108,15 +132,37 @@ def _regex(value: object) -> str:
     raise ConfigError(f"regex: must be a string or a list of strings, not {kind_of(value)}")
 
 
+def _pair(pair: object) -> tuple[str, ...]:
+    if not isinstance(pair, (list, tuple)):
+        return ()
+    return tuple(plain_text("labels", one) for one in pair)
+
+
+def _check_utf8(name: str, text: object) -> None:
+    """A lone surrogate is no character: no label can have it."""
+    try:
+        if isinstance(text, str):
+            text.encode()
+    except UnicodeEncodeError:
+        raise ConfigError(f"{name.rstrip('_')}: no valid text: {text!r}") from None
+
+
 def _number(value: str | float) -> str:
     """As Go writes it: 1.0 is 1, and there is no exponent."""
+    if isinstance(value, int) and not -_LONGEST_INTEGER < value < _LONGEST_INTEGER:
+        raise ConfigError("an integer of so many digits must be in quotes")
     return f"{Decimal(repr(value)).normalize():f}" if isinstance(value, float) and math.isfinite(value) else str(value)
 
 
 def _modulus(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 64:
-        raise ConfigError(f"modulus: must be a whole number, not {value!r}")
+        raise ConfigError(f"modulus: must be a whole number, not {_short(value)}")
     return value
+
+
+def _short(value: object) -> str:
+    """For a message; a number may have more digits than Python writes."""
+    return "a longer one" if isinstance(value, int) and abs(value) >= _LONGEST_INTEGER else repr(value)
 
 
 def _selectors(value: object) -> tuple[str, ...]:

@@ -9,7 +9,9 @@ from typing import Any
 
 from .config import KubernetesSDConfig
 from .errors import ConfigError
+from .regexes import Runs
 from .relabel_config import RelabelConfig, load_rules, plain_text
+from .rules import compile_rule
 from .sections import load_yaml, mapping_at, typed, within
 from .target_labels import TargetDefaults
 
@@ -51,6 +53,9 @@ def _jobs(document: object, directory: str) -> Iterator[ScrapeConfig]:
             if job.job_name in names:
                 raise ConfigError(f"job_name: another job is called {job.job_name!r}")
             names.add(job.job_name)
+            for number, rule in enumerate(job.relabel_configs[len(rules) :]):
+                with within(f"relabel_configs[{number}]"):
+                    compile_rule(rule, "victoriametrics", Runs())
         yield job
 
 

@@ -10,7 +10,7 @@ from .errors import ConfigError
 from .regexes import Pattern, Runs
 
 _TOKEN = re.compile(
-    r"""(?:\s|\#[^\n]*)*(?:
+    r"""(?:\s|\#[^\n]*+)*+(?:
     (?P<string>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`[^`]*`)
     | (?P<op>=~|!~|!=|=)
     | (?P<mark>[{},+])

@@ -28,6 +28,9 @@ class Job(Protocol):
     def caught_up(self) -> None:
         """A subscriber of the job has rendered all that its store holds."""
 
+    def failed(self, error: Exception) -> None:
+        """Something of the subscriber's went wrong that should not; its targets may be stale."""
+
     def added(self, work: Any) -> None: ...
 
     def updated(self, old: Any, new: Any) -> None: ...

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from .errors import ConfigError
 from .sections import parse_duration
@@ -20,6 +21,15 @@ class TargetDefaults:
     params: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
+        for name in ("scheme", "metrics_path"):
+            if not isinstance(getattr(self, name), str):
+                raise ConfigError(f"{name}: must be a string, not {getattr(self, name)!r}")
+        params: Any = self.params
+        if not isinstance(params, Mapping):
+            raise ConfigError(f"params: must be a mapping, not {params!r}")
+        for name, values in params.items():
+            if isinstance(values, str) or not all(isinstance(one, str) for one in (name, *values)):
+                raise ConfigError(f"params.{name}: must be a list of strings, not {values!r}")
         interval, timeout = _seconds("scrape_interval", self.scrape_interval), _seconds("scrape_timeout", self.scrape_timeout)
         object.__setattr__(self, "scrape_interval", interval)
         # as both peers have it: nobody waits for longer than until the next scrape
@@ -29,6 +39,9 @@ class TargetDefaults:
             raise ConfigError(f"scheme: must be http or https, not {self.scheme!r}")
 
 
+_SHORTEST, _LONGEST = 1e-9, 100 * 31_536_000.0
+
+
 def _seconds(name: str, value: object) -> float:
     try:
         seconds = parse_duration(value)
@@ -36,6 +49,8 @@ def _seconds(name: str, value: object) -> float:
         raise ConfigError(f"{name}: {error}") from None
     if seconds <= 0:
         raise ConfigError(f"{name}: must be above 0")
+    if not _SHORTEST <= seconds <= _LONGEST:
+        raise ConfigError(f"{name}: must be from a nanosecond to 100 years")
     return seconds
 
 

@@ -41,6 +41,11 @@ class Asynchronous(Protocol):
 
     def status(self) -> dict[str, Any]: ...
 
+    @property
+    def jobs(self) -> Mapping[str, APIWatcher]: ...
+
+    async def dropped_counts(self) -> dict[str, int]: ...
+
     async def close(self) -> None: ...
 
 
@@ -103,6 +108,15 @@ class DiscoveryThread:
     def status(self) -> dict[str, Any]:
         """As `Discovery.status`."""
         return self._do(self._discovery.status)
+
+    @property
+    def jobs(self) -> dict[str, APIWatcherThread]:
+        """All jobs by name, as they are now."""
+        return {name: APIWatcherThread(self, job) for name, job in self._do(lambda: dict(self._discovery.jobs)).items()}
+
+    def dropped_counts(self) -> dict[str, int]:
+        """As `Discovery.dropped_counts`."""
+        return self._wait(self._discovery.dropped_counts)
 
     def close(self) -> None:
         """Stops all jobs and watches, and the thread; called on the thread itself, it does so soon after.

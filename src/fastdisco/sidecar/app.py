@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import chain
 from typing import Any
 
@@ -81,8 +82,12 @@ class _Routes:
         pool = request.query.get("scrapePool", "")
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         await response.prepare(request)
-        if request.method == "HEAD":
-            return response
+        if request.method != "HEAD":
+            with suppress(ConnectionError):  # the client may leave at any time
+                await self._write_targets(response, state, pool)
+        return response
+
+    async def _write_targets(self, response: web.StreamResponse, state: str, pool: str) -> None:
         await response.write(b'{"status":"success","data":{"activeTargets":[')
         if state in ("active", "any"):
             separator = b""
@@ -93,7 +98,6 @@ class _Routes:
         counts = {name: count for name, count in (await self._discovery.dropped_counts()).items() if not pool or pool == name}
         await response.write(b'],"droppedTargets":[],"droppedTargetCounts":' + orjson.dumps(counts, option=orjson.OPT_SORT_KEYS) + b"}}")
         await response.write_eof()
-        return response
 
     async def healthy(self, _request: web.Request) -> web.Response:
         return web.Response(text="fastdisco is healthy.\n")
