@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from fastdisco._core import Symbols
 from fastdisco._labels import Labels
 from fastdisco._relabel import Relabeling
-from fastdisco.relabel_config import RelabelConfig
+from fastdisco.relabel_config import RelabelConfig, load_rules
 from fastdisco.rule_table import RuleTable
 
+from .heart import Heart, new_pod
 from .relabel_reference import final
 from .relabel_rig import Pods, pod
 from .rule_strategies import KEYS, VALUES, Rule, label_sets, prometheus_rules, rules
@@ -408,3 +409,28 @@ def test_labels_that_are_no_strings_are_refused(defaults: dict[Any, Any]) -> Non
     """And what was made until then is freed."""
     with pytest.raises(TypeError, match="must be a string"):
         Relabeling(Symbols(), [], defaults, lambda address, _: address)
+
+
+def test_names_that_came_and_went_are_forgotten() -> None:
+    """Plans, layouts and outcomes over names hold on to no label that no object has any more, though none of them is full."""
+    heart = Heart(("pod", 0))
+    table = RuleTable(heart.store.symbols, "victoriametrics")
+    copied = {"action": "labelmap", "regex": "__meta_kubernetes_pod_label_(.+)"}
+    written = [copied, {"action": "keep", "source_labels": ["x"], "regex": "y"}]
+    relabeling = table.relabeling(load_rules(written), {"job": "j"})
+    sizes = []
+    for turn in range(8):
+        pods = [new_pod(f"p{number}", labels={f"n{turn}_{number}_{label}": "v" for label in range(5)}) for number in range(10)]
+        for one in pods:
+            heart.upsert("pods", one)
+        batch = heart.renderer.render(1000)
+        assert relabeling.survivors(batch, "pod", 0) == []
+        batch.close()
+        for one in pods:
+            heart.delete("pods", one)
+        heart.settle()
+        for _ in range(5):  # what is given up in one sweep is doomed in the next
+            while heart.store.symbols.sweep(100):
+                pass
+        sizes.append((len(heart.store.symbols), relabeling.remembered))
+    assert sizes[2:] == [sizes[1]] * 6

@@ -1,11 +1,12 @@
 """Label sets: the fields, with a line for each."""
 from libc.stdint cimport uint32_t, uint64_t
 
-from ._core cimport Symbols
+from ._core cimport IdTable, Symbols
 from ._index cimport index_t
 
 cdef struct LabelShape:     # the names of a label set, in byte order of their text; one for each run of names
-    uint32_t refs           # label sets and layouts
+    uint32_t refs           # label sets, layouts, and plans of relabeling
+    uint32_t weak           # of these, layouts and plans: they let go of a shape that nobody else has and nobody asks for
     uint32_t id
     uint32_t hash
     uint32_t count
@@ -14,10 +15,11 @@ cdef struct LabelShape:     # the names of a label set, in byte order of their t
 cdef struct Layout:         # how labels, in the order in which a role writes them, become a label set
     LabelShape* shape
     uint32_t hash
+    uint32_t used           # since the sweep before
     uint32_t count          # labels as written; their names (owned), then for each name of the shape the place of its value
     uint32_t words[1]
 
-cdef class Shapes:
+cdef class Shapes(IdTable):
     cdef readonly Symbols symbols
     cdef index_t shape_index
     cdef LabelShape** shapes        # by id
@@ -27,6 +29,7 @@ cdef class Shapes:
     cdef index_t layout_index
     cdef Layout** layouts           # by id, from 1 on
     cdef uint32_t layout_top
+    cdef uint32_t layout_cursor     # of `forget_doomed`
 
     cdef Layout* layout(self, const uint32_t* names, uint32_t count) except NULL
     cdef Layout* new_layout(self, const uint32_t* names, uint32_t count, uint32_t hash) except NULL
@@ -34,6 +37,7 @@ cdef class Shapes:
     cdef int grow_shapes(self) except -1
     cdef void drop_shape(self, LabelShape* shape) noexcept
     cdef void forget_layouts(self) noexcept
+    cdef void forget_layout(self, uint32_t id) noexcept
     cdef void sort(self, uint32_t* places, uint32_t* scratch, const uint32_t* names, uint32_t count) noexcept
     cdef int compare(self, uint32_t first, uint32_t second) noexcept
 

@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Mapping
 from typing import Self, TypeVar, final, overload
 
-from ._core import Symbols
+from ._core import IdTable, Symbols
 
 _T = TypeVar("_T")
 
 @final
-class Shapes:
+class Shapes(IdTable):
     """The runs of label names that label sets have, each once; one for all of a discovery's stores."""
 
     def __new__(cls, symbols: Symbols) -> Self: ...

@@ -9,7 +9,7 @@ from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcmp, memcpy
 
-from ._core cimport Symbol, Symbols
+from ._core cimport IdTable, Symbol, Symbols
 from ._index cimport hash_bytes, index_add, index_free, index_next, index_probe, index_probe_t, index_remove
 
 cdef enum:
@@ -20,6 +20,7 @@ cdef Shapes shapes_of(Symbols symbols):
     """The one `Shapes` of these symbols."""
     if symbols.shapes is None:
         symbols.shapes = Shapes(symbols)
+        symbols.tables.add(symbols.shapes)
     return symbols.shapes
 
 
@@ -34,7 +35,7 @@ cdef inline uint32_t hash_words(const uint32_t* words, uint32_t count) noexcept 
 
 @cython.final
 @cython.no_gc_clear     # freeing uses its references
-cdef class Shapes:
+cdef class Shapes(IdTable):
     """The shapes of label sets, each once, and the layouts that lead to them."""
 
     def __cinit__(self, Symbols symbols not None):
@@ -62,6 +63,7 @@ cdef class Shapes:
             if id == 0:
                 return self.new_layout(names, count, hash)
             if self.layouts[id].count == count and memcmp(self.layouts[id].words, names, count * sizeof(uint32_t)) == 0:
+                self.layouts[id].used = 1
                 return self.layouts[id]
 
     cdef Layout* new_layout(self, const uint32_t* names, uint32_t count, uint32_t hash) except NULL:
@@ -97,6 +99,8 @@ cdef class Shapes:
             free(made)
             raise
         made.shape.refs += 1
+        made.shape.weak += 1
+        made.used = 1
         for i in range(count):
             self.symbols.hold(names[i])
         self.layout_top += 1
@@ -159,7 +163,7 @@ cdef class Shapes:
         made = <LabelShape*> malloc(sizeof(LabelShape) + count * sizeof(uint32_t))
         if made == NULL:
             raise MemoryError
-        made.refs = 0
+        made.refs = made.weak = 0
         made.id = id
         made.hash = hash
         made.count = count
@@ -199,14 +203,43 @@ cdef class Shapes:
         free(shape)
 
     cdef void forget_layouts(self) noexcept:
-        cdef uint32_t id, i
-        for id in range(1, self.layout_top + 1):
-            for i in range(self.layouts[id].count):
-                self.symbols.drop(self.layouts[id].words[i])
-            self.drop_shape(self.layouts[id].shape)
-            free(self.layouts[id])
-        self.layout_top = 0
-        index_free(&self.layout_index)
+        while self.layout_top:
+            self.forget_layout(self.layout_top)
+        self.layout_cursor = 0
+
+    cdef void forget_layout(self, uint32_t id) noexcept:
+        """Drops one layout; the last one gets its id."""
+        cdef Layout* layout = self.layouts[id]
+        cdef Layout* last = self.layouts[self.layout_top]
+        cdef uint32_t i
+        index_remove(&self.layout_index, layout.hash, id)
+        if layout != last:
+            # if memory is short it is not found any more, and made again
+            index_remove(&self.layout_index, last.hash, self.layout_top)
+            index_add(&self.layout_index, last.hash, id)
+            self.layouts[id] = last
+        self.layout_top -= 1
+        for i in range(layout.count):
+            self.symbols.drop(layout.words[i])
+        layout.shape.weak -= 1
+        self.drop_shape(layout.shape)
+        free(layout)
+
+    cdef bint forget_doomed(self, Py_ssize_t* budget) noexcept:
+        """Layouts own their names, so none is doomed: but those of shapes that nobody has and nobody has asked for are given up."""
+        cdef Layout* layout
+        while self.layout_cursor < self.layout_top:
+            if budget[0] <= 0:
+                return True
+            budget[0] -= 1
+            layout = self.layouts[self.layout_cursor + 1]
+            if not layout.used and layout.shape.refs == layout.shape.weak:
+                self.forget_layout(self.layout_cursor + 1)
+            else:
+                layout.used = 0
+                self.layout_cursor += 1
+        self.layout_cursor = 0
+        return False
 
 
 cdef bint making = False     # Labels can only be made here: without a shape they could not be read

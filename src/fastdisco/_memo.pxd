@@ -9,6 +9,7 @@ cdef class Memo(IdTable):
     cdef readonly uint32_t width    # ids of a key
     cdef readonly uint32_t results  # words of an outcome
     cdef bint owns                  # outcomes are symbols, owned
+    cdef bint ages                  # what only this table has, and nobody has asked for since the sweep before, is given up
     cdef uint32_t stride
     cdef uint32_t* entries          # from 1 on: hash, used, key, outcome
     cdef uint32_t top, free, capacity

@@ -8,7 +8,7 @@ from ._core import IdTable, Symbols
 class Memo(IdTable):
     """Up to `bound` outcomes of a pure function of `width` symbols, in `results` words, which are symbols and owned if `owns`."""
 
-    def __new__(cls, symbols: Symbols, width: int, results: int, owns: bool, bound: int = 65536) -> Self: ...
+    def __new__(cls, symbols: Symbols, width: int, results: int, owns: bool, bound: int = 65536, ages: bool = False) -> Self: ...
     def __len__(self) -> int:
         """Outcomes remembered."""
 

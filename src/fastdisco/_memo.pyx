@@ -16,6 +16,7 @@ cdef enum:
     HASH = 0                # words of an entry
     USED = 1
     KEY = 2
+    LATELY = 2              # in USED: since the sweep before
     JUDGED_AFTER = 8192     # look-ups between two judgements of the hit rate
 
 
@@ -33,11 +34,12 @@ cdef inline uint32_t hash_ids(const uint32_t* ids, uint32_t count) noexcept nogi
 cdef class Memo(IdTable):
     """Outcomes of a pure function of some symbols."""
 
-    def __cinit__(self, Symbols symbols not None, uint32_t width, uint32_t results, bint owns, uint32_t bound=65536):
+    def __cinit__(self, Symbols symbols not None, uint32_t width, uint32_t results, bint owns, uint32_t bound=65536, bint ages=False):
         self.symbols = symbols
         self.width = width
         self.results = results
         self.owns = owns
+        self.ages = ages
         self.bound = bound
         self.stride = KEY + width + results
         symbols.tables.add(self)
@@ -68,6 +70,7 @@ cdef class Memo(IdTable):
             entry = self.entries + <size_t> id * self.stride
             if memcmp(entry + KEY, key, self.width * sizeof(uint32_t)) == 0:
                 self.hits += 1
+                entry[USED] = LATELY
                 return entry + KEY + self.width
 
     cdef uint32_t* remember(self, const uint32_t* key, const uint32_t* outcome) except? NULL:
@@ -93,7 +96,7 @@ cdef class Memo(IdTable):
             id = self.top
         entry = self.entries + <size_t> id * self.stride
         entry[HASH] = hash_ids(key, self.width)
-        entry[USED] = 1
+        entry[USED] = LATELY
         memcpy(entry + KEY, key, self.width * sizeof(uint32_t))
         memcpy(entry + KEY + self.width, outcome, self.results * sizeof(uint32_t))
         if self.owns:
@@ -145,5 +148,11 @@ cdef class Memo(IdTable):
                     if self.symbols.at(entry[KEY + i]).refs == DOOMED:
                         self.forget(self.cursor)
                         break
+                else:
+                    # a label's name and its key, of which the name is made, would else keep each other
+                    if self.ages and entry[USED] != LATELY and self.symbols.at(entry[KEY + self.width]).refs == 1:
+                        self.forget(self.cursor)
+                    else:
+                        entry[USED] = 1
         self.cursor = 0
         return False

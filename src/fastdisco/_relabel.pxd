@@ -1,7 +1,7 @@
 """Relabeling: the fields, with a line for each."""
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
-from ._core cimport Symbols
+from ._core cimport IdTable, Symbols
 from ._index cimport index_t
 from ._labels cimport LabelShape, Shapes
 from ._memo cimport Memo
@@ -18,6 +18,8 @@ cdef struct Env:            # the labels of one target while rules run: a list, 
 
 cdef struct Plan:           # for targets of one shape: what rules start from, and what decides about them
     LabelShape* shape       # owned
+    uint32_t hash
+    uint32_t used           # since the sweep before
     uint32_t count          # labels of the target and the defaults together, by name
     uint32_t* names
     int32_t* places         # of the value: in the target's values, or -1 - place in the defaults
@@ -50,7 +52,7 @@ cdef class Filter:          # labels that decide whether a target is kept, up to
     cdef uint32_t count
     cdef Memo memo          # values -> 0: kept, else 1 + the rule that drops
 
-cdef class Relabeling:
+cdef class Relabeling(IdTable):
     cdef Shapes shapes
     cdef Symbols symbols
     cdef list steps
@@ -65,7 +67,8 @@ cdef class Relabeling:
     cdef uint32_t default_count
     cdef index_t plan_index
     cdef Plan** plans
-    cdef uint32_t plan_count, plan_capacity
+    cdef uint32_t plan_count
+    cdef uint32_t plan_cursor       # of `forget_doomed`
     cdef Env env
     cdef uint32_t* key      # scratch of a rule: the values that it reads
     cdef uint32_t* result   # and its outcome
@@ -80,6 +83,7 @@ cdef class Relabeling:
     cdef Plan* new_plan(self, LabelShape* shape, uint32_t hash) except NULL
     cdef Filter filter_of(self, LabelShape* shape)
     cdef void forget_plans(self) noexcept
+    cdef void forget_plan(self, uint32_t id) noexcept
     cdef int verdict(self, Plan* plan, const uint32_t* values) except -1
     cdef bint decides(self, uint32_t name) except -1
     cdef int start(self, Plan* plan, const uint32_t* values, Filter filter) except -1

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Literal, Self, TypeAlias, final
 
 from ._batch import Batch
-from ._core import Symbols
+from ._core import IdTable, Symbols
 from ._labels import Labels
 from .rules import Rule
 
@@ -39,7 +39,7 @@ class Filter:
     def __new__(cls, symbols: Symbols, names: tuple[int, ...], bound: int) -> Self: ...
 
 @final
-class Relabeling:
+class Relabeling(IdTable):
     """The rules of one job, and the labels that its targets have besides the discovered ones, which win.
 
     `instance` makes the label of that name out of an address and a scheme. Without `filtered` all rules run for every target, which gives

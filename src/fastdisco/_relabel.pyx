@@ -11,9 +11,9 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcmp, memcpy
 
-from ._core cimport Symbol, Symbols
+from ._core cimport IdTable, Symbol, Symbols
 from ._fields cimport ABSENT, EMPTY, kind_number
-from ._index cimport index_add, index_free, index_next, index_probe, index_probe_t
+from ._index cimport index_add, index_free, index_next, index_probe, index_probe_t, index_remove
 from ._labels cimport LabelShape, Labels, Layout, new_labels, shapes_of
 from ._memo cimport Memo
 from ._batch cimport Batch, Row, Target
@@ -61,7 +61,7 @@ cdef class Step:
         elif self.kind == SET or self.kind == SET_NAMED:
             self.memo = Memo(symbols, self.source_count, results, True, bound)
         else:
-            self.memo = Memo(symbols, 1, 1, True, bound)
+            self.memo = Memo(symbols, 1, 1, True, bound, True)
 
     def __dealloc__(self):
         cdef uint32_t i
@@ -168,7 +168,7 @@ cdef class Filter:
 
 @cython.final
 @cython.no_gc_clear     # freeing uses its references
-cdef class Relabeling:
+cdef class Relabeling(IdTable):
     """Rules compiled for one table of symbols, with the labels that a target has before the first of them.
 
     `rules` are those of rules.py or steps made of them, which several relabelings may share; `defaults` are label names and values
@@ -222,6 +222,7 @@ cdef class Relabeling:
         self.known[KNOWN_SCHEME] = self.fixed("__scheme__")
         self.make_instance = instance
         self.instances = Memo(symbols, 2, 1, True, bound)
+        symbols.tables.add(self)
 
     cdef uint32_t fixed(self, str text) except 0:
         cdef uint32_t id = self.symbols.intern_str(text)
@@ -240,6 +241,7 @@ cdef class Relabeling:
         free(self.default_names)
         free(self.default_values)
         free(self.dropped)
+        index_free(&self.plan_index)
         free(self.plans)
         free(self.env.names)
         free(self.env.values)
@@ -350,6 +352,7 @@ cdef class Relabeling:
             if id == 0:
                 return self.new_plan(shape, hash)
             if self.plans[id].shape == shape:
+                self.plans[id].used = 1
                 return self.plans[id]
 
     cdef Plan* new_plan(self, LabelShape* shape, uint32_t hash) except NULL:
@@ -383,7 +386,10 @@ cdef class Relabeling:
                 j += 1
             made.count += 1
         made.shape = shape
+        made.hash = hash
+        made.used = 1
         shape.refs += 1
+        shape.weak += 1
         made.variant = 0xFFFFFFFFu
         if filter is not None:
             made.variant = <uint32_t> self.filters.index(filter)
@@ -441,17 +447,45 @@ cdef class Relabeling:
         return False
 
     cdef void forget_plans(self) noexcept:
-        cdef uint32_t id
-        for id in range(1, self.plan_count + 1):
-            self.shapes.drop_shape(self.plans[id].shape)
-            free(self.plans[id].names)
-            free(self.plans[id].places)
-            free(self.plans[id].filtered)
-            free(self.plans[id])
-        self.plan_count = 0
-        index_free(&self.plan_index)
+        while self.plan_count:
+            self.forget_plan(self.plan_count)
+        self.plan_cursor = 0
         self.filters = []
         self.variants = {}
+
+    cdef void forget_plan(self, uint32_t id) noexcept:
+        """Drops one plan; the last one gets its id. Its filter stays: other shapes lead to it, or will."""
+        cdef Plan* plan = self.plans[id]
+        cdef Plan* last = self.plans[self.plan_count]
+        index_remove(&self.plan_index, plan.hash, id)
+        if plan != last:
+            # if memory is short it is not found any more, and made again
+            index_remove(&self.plan_index, last.hash, self.plan_count)
+            index_add(&self.plan_index, last.hash, id)
+            self.plans[id] = last
+        self.plan_count -= 1
+        plan.shape.weak -= 1
+        self.shapes.drop_shape(plan.shape)
+        free(plan.names)
+        free(plan.places)
+        free(plan.filtered)
+        free(plan)
+
+    cdef bint forget_doomed(self, Py_ssize_t* budget) noexcept:
+        """Plans keep their shape, and so its names: those of shapes that nobody has and nobody has asked for are given up."""
+        cdef Plan* plan
+        while self.plan_cursor < self.plan_count:
+            if budget[0] <= 0:
+                return True
+            budget[0] -= 1
+            plan = self.plans[self.plan_cursor + 1]
+            if not plan.used and plan.shape.refs == plan.shape.weak:
+                self.forget_plan(self.plan_cursor + 1)
+            else:
+                plan.used = 0
+                self.plan_cursor += 1
+        self.plan_cursor = 0
+        return False
 
     cdef int verdict(self, Plan* plan, const uint32_t* values) except -1:
         """0: nothing in the filter drops the target; else 1 + the rule that does. Also 0 where there is no filter to ask."""
