@@ -93,6 +93,16 @@ def test_each_target_is_shown_rule_by_rule(server: SyntheticProcess, tmp_path: P
     assert dropped.endswith("    drops the target\n")
 
 
+def test_targets_that_end_as_one_are_told(server: SyntheticProcess, tmp_path: Path) -> None:
+    """A rewritten port is the commonest way to have fewer works than targets."""
+    file = written(tmp_path, server.url, "pod", rules="\n  - {target_label: __address__, replacement: 'one:1'}")
+    lines = explain(file, "default/web-1").stdout.splitlines()
+    assert [line for line in lines if line.startswith("target ")] == [
+        "target 1: 127.3.0.2:80: kept",
+        "target 2: 127.3.0.2:9090: kept, as one with target 1: their final labels are equal",
+    ]
+
+
 def test_json_has_all_of_it(server: SyntheticProcess, tmp_path: Path) -> None:
     """Rules as they are written, labels in the order of the rules."""
     done = explain(written(tmp_path, server.url, "pod", rules=RULES), "default/web-1", "--json")

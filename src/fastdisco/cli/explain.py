@@ -79,11 +79,15 @@ def _as_json(explanation: Explanation) -> dict[str, Any]:
 def _lines(explanation: Explanation, name: str) -> Iterator[str]:
     count = len(explanation.targets)
     yield f"{name}, role {explanation.role}: " + (f"{count} target{'s' * (count != 1)}" if count else f"no target: {explanation.reason}")
+    first: dict[tuple[tuple[str, str], ...], int] = {}
     for number, target in enumerate(explanation.targets, 1):
         yield ""
-        yield f"target {number}: {target.discovered.get('__address__', '')}: " + (
-            f"dropped: {target.dropped}" if target.dropped else "kept"
-        )
+        same = first.setdefault(tuple(target.labels.items()), number)
+        if target.dropped:
+            ending = f"dropped: {target.dropped}"
+        else:
+            ending = "kept" if same == number or not target.rules else f"kept, as one with target {same}: their final labels are equal"
+        yield f"target {number}: {target.discovered.get('__address__', '')}: {ending}"
         yield from _target_lines(target)
 
 
