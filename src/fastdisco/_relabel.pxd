@@ -50,6 +50,7 @@ cdef class Filter:          # labels that decide whether a target is kept, up to
     cdef Symbols symbols
     cdef uint32_t* names
     cdef uint32_t count
+    cdef uint32_t variant   # its place among the filters
     cdef Memo memo          # values -> 0: kept, else 1 + the rule that drops
 
 cdef class Relabeling(IdTable):

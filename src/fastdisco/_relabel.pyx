@@ -392,7 +392,7 @@ cdef class Relabeling(IdTable):
         shape.weak += 1
         made.variant = 0xFFFFFFFFu
         if filter is not None:
-            made.variant = <uint32_t> self.filters.index(filter)
+            made.variant = filter.variant
             for i in range(filter.count):
                 made.filtered[i] = -1
                 for j in range(made.count):
@@ -422,7 +422,9 @@ cdef class Relabeling(IdTable):
         names = tuple(sorted(needed))
         if names not in self.variants:
             self.variants[names] = len(self.filters)
-            self.filters.append(Filter(self.symbols, names, self.bound))
+            made = Filter(self.symbols, names, self.bound)
+            made.variant = <uint32_t> len(self.filters)
+            self.filters.append(made)
         return self.filters[self.variants[names]]
 
     cdef bint decides(self, uint32_t name) except -1:
@@ -485,6 +487,9 @@ cdef class Relabeling(IdTable):
                 plan.used = 0
                 self.plan_cursor += 1
         self.plan_cursor = 0
+        if len(self.filters) > 64 + 2 * <Py_ssize_t> self.plan_count:
+            # most filters are those of plans that have gone; what is needed is made again
+            self.forget_plans()
         return False
 
     cdef int verdict(self, Plan* plan, const uint32_t* values) except -1:
