@@ -123,6 +123,16 @@ static inline void index_free(index_t *x) {
     memset(x, 0, sizeof *x);
 }
 
+/* Of ids, which nobody outside chooses: not seeded. */
+static inline uint32_t hash_words(const uint32_t *words, uint32_t count) {
+    uint64_t h = 0x9e3779b97f4a7c15u ^ count;
+    for (uint32_t i = 0; i < count; i++) {
+        h = (h ^ words[i]) * 0xd6e8feb86659fd93u;
+        h ^= h >> 32;
+    }
+    return (uint32_t)h;
+}
+
 /* Seeded, so that whoever chooses the strings cannot choose collisions. Folded 64x64 products, 16 bytes a step. */
 static inline uint64_t hash_fold(uint64_t a, uint64_t b) {
     __uint128_t product = (__uint128_t)a * b;

@@ -16,3 +16,4 @@ cdef extern from "_index.h" nogil:
     void index_remove(index_t*, uint32_t, uint32_t)
     void index_free(index_t*)
     uint32_t hash_bytes(const char*, size_t, uint64_t seed)
+    uint32_t hash_words(const uint32_t*, uint32_t)

@@ -10,7 +10,7 @@ from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcmp, memcpy
 
 from ._core cimport IdTable, Symbol, Symbols
-from ._index cimport hash_bytes, index_add, index_free, index_next, index_probe, index_probe_t, index_remove
+from ._index cimport hash_bytes, hash_words, index_add, index_free, index_next, index_probe, index_probe_t, index_remove
 
 cdef enum:
     MOST_LAYOUTS = 4096     # then all are forgotten: they are made again in microseconds, and names come and go
@@ -22,15 +22,6 @@ cdef Shapes shapes_of(Symbols symbols):
         symbols.shapes = Shapes(symbols)
         symbols.tables.add(symbols.shapes)
     return symbols.shapes
-
-
-cdef inline uint32_t hash_words(const uint32_t* words, uint32_t count) noexcept nogil:
-    cdef uint64_t h = 0x9E3779B97F4A7C15u ^ count
-    cdef uint32_t i
-    for i in range(count):
-        h = (h ^ words[i]) * 0xD6E8FEB86659FD93u
-        h ^= h >> 32
-    return <uint32_t> h
 
 
 @cython.final

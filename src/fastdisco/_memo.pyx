@@ -4,12 +4,12 @@ Keys are not owned: a sweep asks for what is doomed to be forgotten before it fr
 """
 import cython
 
-from libc.stdint cimport uint32_t, uint64_t
+from libc.stdint cimport uint32_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcmp, memcpy
 
 from ._core cimport IdTable, Symbols
-from ._index cimport index_add, index_free, index_next, index_probe, index_probe_t, index_remove
+from ._index cimport hash_words, index_add, index_free, index_next, index_probe, index_probe_t, index_remove
 
 cdef enum:
     DOOMED = 0xFFFFFFFFu
@@ -18,15 +18,6 @@ cdef enum:
     KEY = 2
     LATELY = 2              # in USED: since the sweep before
     JUDGED_AFTER = 8192     # look-ups between two judgements of the hit rate
-
-
-cdef inline uint32_t hash_ids(const uint32_t* ids, uint32_t count) noexcept nogil:
-    cdef uint64_t h = 0x9E3779B97F4A7C15u ^ count
-    cdef uint32_t i
-    for i in range(count):
-        h = (h ^ ids[i]) * 0xD6E8FEB86659FD93u
-        h ^= h >> 32
-    return <uint32_t> h
 
 
 @cython.final
@@ -54,7 +45,7 @@ cdef class Memo(IdTable):
 
     cdef uint32_t* find(self, const uint32_t* key) noexcept:
         """The outcome, or NULL."""
-        cdef uint32_t hash = hash_ids(key, self.width)
+        cdef uint32_t hash = hash_words(key, self.width)
         cdef index_probe_t probe = index_probe(&self.index, hash)
         cdef uint32_t id
         cdef uint32_t* entry
@@ -95,7 +86,7 @@ cdef class Memo(IdTable):
             self.top += 1
             id = self.top
         entry = self.entries + <size_t> id * self.stride
-        entry[HASH] = hash_ids(key, self.width)
+        entry[HASH] = hash_words(key, self.width)
         entry[USED] = LATELY
         memcpy(entry + KEY, key, self.width * sizeof(uint32_t))
         memcpy(entry + KEY + self.width, outcome, self.results * sizeof(uint32_t))

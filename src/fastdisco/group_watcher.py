@@ -99,7 +99,7 @@ class GroupWatcher:
         self._rendered_until: int | None = None  # once the cursor is at the end: what had been queued by then
         self._wake = asyncio.Event()
         self._idle_timer: asyncio.TimerHandle | None = None
-        self._task = asyncio.get_running_loop().create_task(self._run(), name="fastdisco group")
+        self._task: asyncio.Task[None] | None = asyncio.get_running_loop().create_task(self._run(), name="fastdisco group")
         metrics.add_source(self)
 
     # ---- subscribers ----
@@ -401,11 +401,10 @@ class GroupWatcher:
         """Ends all watches; the store goes with the group. It may be called again, as after a stop that was cut short."""
         if self._idle_timer is not None:
             self._idle_timer.cancel()
-        task: asyncio.Task[None] | None = getattr(self, "_task", None)
-        if task is not None:
+        if (task := self._task) is not None:
             task.cancel()  # first: it asks for direct loads
             await asyncio.wait([task])
-            vars(self).pop("_task", None)  # its traceback holds the group
+            self._task = None  # its traceback holds the group
         await self._loads.stop()
         await asyncio.gather(*(watcher.stop() for watchers in self._watchers.values() for watcher in watchers))
         self._metrics.remove_source(self)
