@@ -21,7 +21,6 @@ from ._batch cimport Batch, Row, Target
 KINDS_OF_RULES = ("set", "set named", "keep", "copy labels", "rename labels", "keep labels")
 
 cdef enum:
-    MOST_FILTERED = 16      # labels that a filter is remembered by
     MOST_PLANS = 4096       # then all are forgotten, and the filters with them
     MOST_REACHED = 16       # names that a label may become; beyond that it is taken to decide
 
@@ -281,6 +280,7 @@ cdef class Relabeling(IdTable):
         if batch.shapes is not self.shapes:
             raise ValueError("a batch of other symbols")
         kept = []
+        self.asked_of = NO_FILTER
         for i in range(batch.row_count):
             row = &batch.rows[i]
             if row.kind != kind or row.profile != profile or row.key >= end:
@@ -390,7 +390,7 @@ cdef class Relabeling(IdTable):
         made.used = 1
         shape.refs += 1
         shape.weak += 1
-        made.variant = 0xFFFFFFFFu
+        made.variant = NO_FILTER
         if filter is not None:
             made.variant = filter.variant
             for i in range(filter.count):
@@ -452,6 +452,7 @@ cdef class Relabeling(IdTable):
         while self.plan_count:
             self.forget_plan(self.plan_count)
         self.plan_cursor = 0
+        self.asked_of = NO_FILTER
         self.filters = []
         self.variants = {}
 
@@ -494,25 +495,34 @@ cdef class Relabeling(IdTable):
 
     cdef int verdict(self, Plan* plan, const uint32_t* values) except -1:
         """0: nothing in the filter drops the target; else 1 + the rule that does. Also 0 where there is no filter to ask."""
-        cdef uint32_t[MOST_FILTERED] key
-        cdef uint32_t i, verdict
+        cdef uint32_t i, value, verdict
+        cdef uint32_t* key = self.asked
         cdef uint32_t* found
         cdef Filter filter
-        if plan.variant == 0xFFFFFFFFu:
+        if plan.variant == NO_FILTER:
             return 0
         filter = <Filter> self.filters[plan.variant]
+        cdef bint same = plan.variant == self.asked_of
         for i in range(filter.count):
-            key[i] = ABSENT if plan.filtered[i] < 0 else self.value_at(plan, values, <uint32_t> plan.filtered[i])
+            value = ABSENT if plan.filtered[i] < 0 else self.value_at(plan, values, <uint32_t> plan.filtered[i])
+            same = same and key[i] == value
+            key[i] = value
+        if same:
+            filter.memo.count_hit()
+            return self.answered
+        self.asked_of = plan.variant
         found = filter.memo.find(key)
         if found != NULL:
-            return <int> found[0]
-        if filter.memo.given_up:
-            return 0        # the rules run anyway
-        self.start(plan, values, filter)
-        self.evaluated += 1
-        verdict = <uint32_t> (1 + self.run_filter())
-        filter.memo.remember(key, &verdict)
-        return <int> verdict
+            self.answered = <int> found[0]
+        elif filter.memo.given_up:
+            self.answered = 0       # the rules run anyway
+        else:
+            self.start(plan, values, filter)
+            self.evaluated += 1
+            verdict = <uint32_t> (1 + self.run_filter())
+            filter.memo.remember(key, &verdict)
+            self.answered = <int> verdict
+        return self.answered
 
     cdef bint is_filtered(self, Filter filter, Plan* plan, uint32_t position) noexcept:
         cdef uint32_t i

@@ -178,11 +178,16 @@ class GroupWatcher:
             watcher = URLWatcher(
                 kind, namespace, resource.paths(namespace), params, self._client, decoder, self._metrics,
                 timings=self._timings, list_limit=self.key.list_limit, relist_interval=self.key.relist_interval,
-                on_change=self._wake.set, on_settled=self._wake.set,
+                on_change=self._changed, on_settled=self._wake.set,
             )  # fmt: skip
             self._watchers[kind].append(watcher)
             self._decoders[watcher] = decoder
             watcher.start()
+
+    def _changed(self) -> None:
+        """While a first list arrives nobody has targets yet, and there is nothing to do."""
+        if self._renderer.dirty or self._symbols.due():
+            self._wake.set()
 
     def _watcher_of(self, kind: str, namespace: str) -> URLWatcher | None:
         """The watcher that would deliver an object of that kind and namespace."""
