@@ -47,7 +47,7 @@ async def follow(watchers: Watchers, server: ApiServer) -> dict[str, int]:
     async def equal() -> bool:
         lists = {plural: await server.list(plural) for plural in PLURALS}  # again each time: the server keeps objects of its own
         for role, watcher in watchers.items():
-            expected = label_sets(reference.targets(role, lists, attach_node=True, attach_namespace=True))
+            expected = label_sets(reference.targets(role, lists, ["node", "namespace"]))
             found = label_sets(watcher.scrape_works())
             missing[role], extra[role], counts[role] = expected - found, found - expected, found.total()
         return not any(missing.values()) and not any(extra.values())

@@ -17,9 +17,11 @@ from fastdisco._render import Renderer
 from tests import strategies
 from tests.decoding import read_list
 from tests.heart import (
+    ATTACHED,
     KINDS,
     NAMESPACE,
     NODE,
+    PROMETHEUS,
     ROLES,
     Heart,
     LabelSets,
@@ -34,6 +36,7 @@ from tests.heart import (
     new_endpoints,
     new_namespace,
     new_node,
+    new_owned,
     new_pod,
     new_service,
     new_slice,
@@ -43,8 +46,10 @@ from tests.heart import (
 GOLDEN = Path(__file__).parent / "data" / "golden"
 OBJECTS = {plural: items for plural, items in orjson.loads((GOLDEN / "objects.json").read_bytes()).items() if plural in KINDS}
 VMAGENT = orjson.loads((GOLDEN / "targets-victoriametrics.json").read_bytes())
-PROFILE = {"": 0, "node": NODE, "namespace": NAMESPACE}
-EVERYTHING = [(role, profile) for role in ROLES for profile in range(4)]
+PROMETHEUS_FOUND = orjson.loads((GOLDEN / "targets-prometheus.json").read_bytes())
+PROFILE = {"": 0, **ATTACHED}
+PROFILES = (0, NODE, NAMESPACE, sum(ATTACHED.values()))
+EVERYTHING = [(role, dialect | profile) for role in ROLES for dialect in (0, PROMETHEUS) for profile in PROFILES]
 CHOOSE = st.randoms(use_true_random=False)
 
 
@@ -78,6 +83,26 @@ def test_watches_in_any_order_lead_to_the_targets_that_vmagent_found(variant: st
     """Rendered now and then while they come."""
     role, _, attached = variant.partition("+")
     assert as_shown(targets_of(role, OBJECTS, PROFILE[attached], "watch", seed)) == as_shown(label_sets(VMAGENT[variant]))
+
+
+# As Prometheus found them.
+
+
+@pytest.mark.parametrize("variant", PROMETHEUS_FOUND)
+def test_lists_lead_to_the_targets_that_prometheus_found(variant: str) -> None:
+    """Label by label; Prometheus shows equal targets once."""
+    role, _, attached = variant.partition("+")
+    found = targets_of(role, OBJECTS, PROMETHEUS | PROFILE[attached], "list")
+    assert set(found) == set(label_sets(PROMETHEUS_FOUND[variant]))
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("variant", PROMETHEUS_FOUND)
+def test_watches_in_any_order_lead_to_the_targets_that_prometheus_found(variant: str, seed: int) -> None:
+    """Rendered now and then while they come."""
+    role, _, attached = variant.partition("+")
+    found = targets_of(role, OBJECTS, PROMETHEUS | PROFILE[attached], "watch", seed)
+    assert set(found) == set(label_sets(PROMETHEUS_FOUND[variant]))
 
 
 # As the plain statement has them.
@@ -172,7 +197,8 @@ def new_object(choose: random.Random, plural: str) -> Object:
         kind = choose.choice(("Pod", "Pod", "Pod", "Pod", "Node", ""))
         where = choose.choice(("web", "web", "db", "", None))
         target = {"kind": kind, "name": choose.choice(("a", "b", "c", "")), "namespace": where}
-        return {"ip": f"192.0.2.{choose.randrange(9)}"} | ({"targetRef": target} if choose.random() < 0.9 else {})
+        where = {"nodeName": choose.choice("abc")} if choose.random() < 0.5 else {}
+        return {"ip": f"192.0.2.{choose.randrange(9)}"} | ({"targetRef": target} if choose.random() < 0.9 else {}) | where
 
     def addresses(most: int) -> list[Object]:
         return [address() for _ in range(choose.randrange(most + 1))]
@@ -181,6 +207,8 @@ def new_object(choose: random.Random, plural: str) -> Object:
     if plural == "pods":
         node, ip, policy = choose.choice("ab"), choose.choice(("192.0.2.1", "")), choose.choice(("Always", "Never"))
         pod = new_pod(name, namespace, node=node, ip=ip, ports=ports, labels={"x": other})
+        owner = {"kind": choose.choice(("ReplicaSet", "ReplicaSet", "Job", "x")), "name": choose.choice("abc"), "controller": True}
+        pod["metadata"]["ownerReferences"] = [owner]
         pod["spec"]["initContainers"] = [{"name": "i", "ports": [{"containerPort": 83}], "restartPolicy": policy}]
         return pod
     if plural == "endpoints":
@@ -189,11 +217,15 @@ def new_object(choose: random.Random, plural: str) -> Object:
     if plural == "endpointslices":
         return new_slice(f"{name}-{other}", choose.choice("abc"), *addresses(5), namespace=namespace, ports=ports)
     if plural == "services":
-        return new_service(name, namespace, x=other)
+        service = new_service(name, namespace, x=other)
+        service["spec"] |= {"ipFamilyPolicy": choose.choice(("SingleStack", "RequireDualStack")), "ipFamilies": [choose.choice(("IPv4", "IPv6"))]}
+        return service
     if plural == "nodes":
         return new_node(name, x=other)
     if plural == "namespaces":
         return new_namespace(namespace, x=other)
+    if plural in ("replicasets", "jobs"):
+        return new_owned(name, choose.choice(("Deployment", "CronJob", "x")), other, namespace)
     return {"metadata": {"name": name, "namespace": namespace}, "spec": {"rules": [{"host": other}] * choose.randrange(3)}}
 
 
@@ -220,7 +252,7 @@ def test_a_pass_over_the_store_and_changes_meanwhile_make_one_picture(seed: int)
     heart = changing.heart
     for _ in range(300):
         changing.step()
-    late = [(role, choose.randrange(4)) for role in ROLES]
+    late = [(role, choose.choice((0, PROMETHEUS)) | choose.choice(PROFILES)) for role in ROLES]
     parts: dict[tuple[str, int], dict[int, Any]] = {wanted: {} for wanted in late}
     for role, profile in late:
         heart.renderer.subscribe(role, profile)
@@ -269,7 +301,7 @@ def test_keys_and_positions_tell_all_targets_apart() -> None:
     heart = Heart(*EVERYTHING)
     heart.load(OBJECTS)
     heart.settle()
-    for profile in range(4):
+    for profile in {profile for _, profile in EVERYTHING}:
         keys = [key for role in ROLES for key in heart.parts[role, profile]]
         assert len(keys) == len(set(keys))
     for found in heart.parts.values():
@@ -360,10 +392,96 @@ def test_a_budget_bounds_what_is_rendered_at_once() -> None:
         before = cursor
         batch, cursor, ended = heart.renderer.walk(cursor, [("pod", 0)], 1)
         seen += list(slots(batch, "pod"))
-        assert all(before <= slot < cursor for slot in slots(batch, "pod"))
+        assert all(before <= key < cursor for key in batch.keys("pod"))
         assert ended or cursor > before
         batch.close()
     assert len(seen) == len(set(seen)) == 50
+
+
+def test_a_budget_bounds_what_is_rendered_of_one_object() -> None:
+    """Endpoints with many addresses take several batches, each part in one of them; they count as one object, and are dirty to the end."""
+    heart = Heart(("endpoints", 0))
+    heart.upsert("endpoints", new_endpoints("s", *(new_address(ip=f"192.0.2.{number}") for number in range(250)), ports=(1, 2, 3)))
+    sizes, keys = [], []
+    while heart.renderer.dirty:
+        assert heart.renderer.taken < heart.renderer.queued
+        batch = heart.renderer.render(60)
+        sizes.append(len(batch))
+        keys += batch.keys("endpoints")
+        heart.take(batch)
+        batch.close()
+    assert heart.renderer.taken == heart.renderer.queued
+    assert sum(sizes) == 750
+    assert max(sizes) < 60 + 3 * 32
+    assert len(keys) == len(set(keys)) == 250
+    assert heart.rendered()["endpoints"] == 1
+    assert heart.targets("endpoints") == heart.walked("endpoints") == heart.walked("endpoints", budget=10)
+
+
+def test_an_object_below_the_budget_is_in_one_batch() -> None:
+    """So its targets change together, whatever else the batch holds."""
+    heart = Heart(("endpoints", 0))
+    for number in range(10):
+        heart.upsert("endpoints", new_endpoints(f"s{number}", *(new_address(ip=f"192.0.2.{n}") for n in range(90))))
+    seen = []
+    while heart.renderer.dirty:
+        batch = heart.renderer.render(100)
+        seen += [*dict.fromkeys(slots(batch, "endpoints"))]
+        batch.close()
+    assert len(seen) == len(set(seen)) == 10
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_an_object_that_changes_while_it_is_rendered_ends_as_it_is(seed: int) -> None:
+    """Whether it grows, shrinks, goes or comes again, and whether it was put down by a batch of changes or by a walk."""
+    choose = random.Random(seed)
+    heart = Heart(("endpoints", 0))
+    objects: dict[str, list[Any]] = {"endpoints": [], "pods": []}
+
+    def change() -> None:
+        what = choose.random()
+        if what < 0.4:
+            size = choose.choice((0, 1, 31, 32, 33, 100, 200))
+            names = choose.sample(range(200), size)
+            one = new_endpoints("big", *(new_address(f"p{n}", ip=f"192.0.2.{n}") for n in names), ports=(1, 2), x=str(choose.random()))
+            objects["endpoints"] = [one]
+            heart.upsert("endpoints", one)
+        elif what < 0.5 and objects["endpoints"]:
+            heart.delete("endpoints", objects["endpoints"].pop())
+        else:
+            pod = new_pod(f"p{choose.randrange(200)}", x=str(choose.random()))
+            objects["pods"] = [one for one in objects["pods"] if key_of(one) != key_of(pod)] + [pod]
+            heart.upsert("pods", pod)
+
+    late: dict[int, Any] = {}
+    for _ in range(3):
+        change()
+    cursor, ended = 0, False
+    while not ended:
+        batch, cursor, ended = heart.renderer.walk(cursor, [("endpoints", 0)], choose.choice((1, 50)))
+        for key in batch.keys("endpoints"):
+            late.pop(key, None)
+        late |= dict(batch.targets("endpoints", 0))
+        batch.close()
+        for _ in range(choose.randrange(3)):
+            change()
+            for _ in range(choose.randrange(3)):
+                batch = heart.renderer.render(choose.choice((1, 40, 1000)))
+                heart.take(batch)
+                below = None if ended else cursor
+                for key in batch.keys("endpoints", below):
+                    late.pop(key, None)
+                late |= dict(batch.targets("endpoints", 0, below))
+                batch.close()
+    while heart.renderer.dirty:
+        batch = heart.renderer.render(choose.choice((1, 40)))
+        heart.take(batch)
+        for key in batch.keys("endpoints"):
+            late.pop(key, None)
+        late |= dict(batch.targets("endpoints", 0))
+        batch.close()
+    assert heart.targets("endpoints") == expected("endpoints", objects, 0)
+    assert late == heart.parts["endpoints", 0]
 
 
 def test_of_a_batch_all_get_the_same_labels() -> None:
@@ -373,7 +491,7 @@ def test_of_a_batch_all_get_the_same_labels() -> None:
     batch = heart.renderer.render()
     [(first_key, [(_, first)]), (second_key, [(_, second)])] = batch.targets("pod", 0)
     assert batch.targets("pod", 0)[0][1][0][1] is first
-    between = second_key >> 24
+    between = first_key + 1
     assert [key for key, _ in batch.targets("pod", 0, between)] == [first_key] == batch.keys("pod", between)
     assert batch.targets("pod", 0, between)[0][1][0][1] is first
     assert batch.keys("pod") == [first_key, second_key]
@@ -412,9 +530,9 @@ def test_the_targets_of_one_object_can_be_asked_for() -> None:
     heart = Heart()
     heart.load(OBJECTS)
     for plural, items in OBJECTS.items():
-        if plural == "namespaces":
+        if KINDS[plural] not in ROLES:
             continue
-        for profile in range(4):
+        for profile in {profile for _, profile in EVERYTHING}:
             found = LabelSets()
             for item in items:
                 parts = heart.renderer.discovered(KINDS[plural], *key_of(item), profile)
@@ -428,7 +546,7 @@ def test_the_targets_of_one_object_can_be_asked_for() -> None:
 def test_mistakes_are_told() -> None:
     """Unknown roles and profiles, and what is no store."""
     renderer = Renderer(Store(Symbols()))
-    for role, profile in (("pods", 0), ("", 0), ("pod", 4), ("pod", -1)):
+    for role, profile in (("pods", 0), ("", 0), ("pod", 64), ("pod", -1)):
         with pytest.raises(ValueError, match="no "):
             renderer.subscribe(role, profile)
     with pytest.raises(ValueError, match="'x'"):

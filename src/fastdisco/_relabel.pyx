@@ -23,11 +23,15 @@ KINDS_OF_RULES = ("set", "set named", "keep", "copy labels", "rename labels", "k
 cdef enum:
     MOST_PLANS = 4096       # then all are forgotten, and the filters with them
     MOST_REACHED = 16       # names that a label may become; beyond that it is taken to decide
+    ASKING = 32             # look-ups that take as long as a rule's function
 
 cdef enum:                  # in `known`
     KNOWN_ADDRESS = 0
     KNOWN_INSTANCE = 1
     KNOWN_SCHEME = 2
+    KNOWN_INTERVAL = 3
+    KNOWN_TIMEOUT = 4
+    KNOWN_NAMES = 5
 
 
 @cython.final
@@ -93,14 +97,14 @@ cdef class Step:
         return 0
 
     cdef int outcome(self, const uint32_t* key, uint32_t* result) except -1:
-        """The outcome for these ids, as many words as the rule has results."""
+        """The outcome for these ids, as many words as the rule has results; gives what effort it took."""
         cdef uint32_t* found = self.memo.find(key)
         if found != NULL:
             memcpy(result, found, self.memo.results * sizeof(uint32_t))
-            return 0
+            return 1
         self.ask(key, result)
         self.memo.remember(key, result)
-        return 0
+        return ASKING
 
     cdef bint reads(self, list names):
         """Whether one of the names is among the sources."""
@@ -172,10 +176,11 @@ cdef class Relabeling(IdTable):
 
     `rules` are those of rules.py or steps made of them, which several relabelings may share; `defaults` are label names and values
     that the discovered labels override, and `instance` makes the label of that name out of an address and a scheme.
+    `refusal` tells of an address, an interval and a timeout why a target with them cannot be scraped, or an empty text.
     Without `filtered` all rules run for every target, which gives the same: tests compare.
     """
 
-    def __cinit__(self, Symbols symbols not None, rules, defaults, instance, *, uint32_t bound=65536, bint filtered=True):
+    def __cinit__(self, Symbols symbols not None, rules, defaults, instance, *, refusal=None, uint32_t bound=65536, bint filtered=True):
         cdef uint32_t i = 0
         self.bound = bound
         self.symbols = symbols
@@ -198,7 +203,7 @@ cdef class Relabeling(IdTable):
         # zeroed, and counted one by one: what fails half way frees what there is
         self.default_names = <uint32_t*> calloc(len(defaults) + 1, sizeof(uint32_t))
         self.default_values = <uint32_t*> calloc(len(defaults) + 1, sizeof(uint32_t))
-        self.dropped = <int64_t*> calloc(len(self.steps) + 2, sizeof(int64_t))
+        self.dropped = <int64_t*> calloc(len(self.steps) + 3, sizeof(int64_t))
         self.plans = <Plan**> malloc((MOST_PLANS + 1) * sizeof(Plan*))
         if self.default_names == NULL or self.default_values == NULL or self.dropped == NULL or self.plans == NULL:
             raise MemoryError
@@ -219,7 +224,11 @@ cdef class Relabeling(IdTable):
         self.known[KNOWN_ADDRESS] = self.fixed("__address__")
         self.known[KNOWN_INSTANCE] = self.fixed("instance")
         self.known[KNOWN_SCHEME] = self.fixed("__scheme__")
+        self.known[KNOWN_INTERVAL] = self.fixed("__scrape_interval__")
+        self.known[KNOWN_TIMEOUT] = self.fixed("__scrape_timeout__")
         self.make_instance = instance
+        self.find_refusal = refusal
+        self.refusals = Memo(symbols, 3, 1, True, bound)
         self.instances = Memo(symbols, 2, 1, True, bound)
         symbols.tables.add(self)
 
@@ -234,7 +243,7 @@ cdef class Relabeling(IdTable):
         for i in range(self.default_count):
             self.symbols.drop(self.default_names[i])
             self.symbols.drop(self.default_values[i])
-        for i in range(3):
+        for i in range(KNOWN_NAMES):
             if self.known[i]:
                 self.symbols.drop(self.known[i])
         free(self.default_names)
@@ -253,40 +262,45 @@ cdef class Relabeling(IdTable):
         return tuple([(<Step> step).rule for step in self.steps])
 
     @property
-    def drops(self) -> tuple[tuple[int, ...], int, int]:
-        """Targets dropped so far: by each rule, because no label was left, and because there was no address."""
+    def drops(self) -> tuple[tuple[int, ...], int, int, int]:
+        """Targets dropped so far: by each rule, because no label was left, because there was no address, and because of a refusal."""
         cdef int count = len(self.steps)
-        return tuple([self.dropped[i] for i in range(count)]), self.dropped[count], self.dropped[count + 1]
+        by_rule = tuple([self.dropped[i] for i in range(count)])
+        return by_rule, self.dropped[count], self.dropped[count + 1], self.dropped[count + 2]
 
     @property
     def remembered(self) -> int:
         """Outcomes remembered now, of rules and filters together."""
         return sum([len((<Filter> one).memo) for one in self.filters]) + sum([step.remembered for step in self.steps])
 
-    def survivors(self, Batch batch not None, str role, int profile, below=None) -> list:
-        """(key, ((position, Labels), ...)) of each part that has targets which are kept, with their final labels.
+    def survivors(self, Batch batch not None, str role, int profile, below=None, *, size_t row=0, int64_t effort=NO_END) -> tuple:
+        """(key, ((position, Labels), ...)) of each part that has targets which are kept, with their final labels; and where to go on.
 
-        Keys and positions as `Batch.targets` has them.
+        Keys and positions as `Batch.targets` has them. Begins at `row` and ends with the part that takes up the `effort`; the next
+        row, or None if that was all. The effort is one for each rule of a target, and some more where its function has to be asked.
         """
         cdef size_t i
+        cdef int64_t enough = NO_END if effort == NO_END else self.effort + effort
         cdef uint32_t j
-        cdef Row* row
+        cdef Row* part_row
         cdef Target* target
         cdef Plan* plan = NULL
         cdef int verdict
         cdef int count = self.step_count
         cdef int kind = kind_number(role)
-        cdef uint64_t end = <uint64_t> -1 if below is None else <uint64_t> below << 24
+        cdef uint64_t end = <uint64_t> -1 if below is None else <uint64_t> below
         if batch.shapes is not self.shapes:
             raise ValueError("a batch of other symbols")
         kept = []
         self.asked_of = NO_FILTER
-        for i in range(batch.row_count):
-            row = &batch.rows[i]
-            if row.kind != kind or row.profile != profile or row.key >= end:
+        for i in range(row, batch.row_count):
+            part_row = &batch.rows[i]
+            if part_row.kind != kind or part_row.profile != profile or part_row.key >= end:
                 continue
+            if self.effort >= enough:
+                return kept, i
             part = None
-            for j in range(row.first, row.first + row.count):
+            for j in range(part_row.first, part_row.first + part_row.count):
                 target = &batch.found[j]
                 self.seen += 1
                 if plan == NULL or plan.shape != target.shape:
@@ -307,12 +321,12 @@ cdef class Relabeling(IdTable):
                     part = []
                 part.append((target.ident, self.labels()))
             if part is not None:
-                kept.append((row.key, tuple(part)))
-        return kept
+                kept.append((part_row.key, tuple(part)))
+        return kept, None
 
     def steps_of(self, Labels labels not None) -> tuple[list, object]:
         """What each rule does to one target: (rule, labels before, labels after) up to the rule that drops it, then the final Labels,
-        or why there are none: the rule's number, or "no label is left", or "no address".
+        or why there are none: the rule's number, or "no label is left", "no address", or a refusal.
 
         Labels are lists of (name, value), in the order in which rules see them.
         """
@@ -334,7 +348,7 @@ cdef class Relabeling(IdTable):
                 return seen, i
         ending = self.finish()
         if ending:
-            return seen, "no label is left" if ending == 1 else "no address"
+            return seen, ("no label is left", "no address", self.symbols.string(self.refused))[ending - 1]
         return seen, self.labels()
 
     cdef list listed(self):
@@ -585,12 +599,12 @@ cdef class Relabeling(IdTable):
                 result[0] = self.guarded(step.guard)
             else:
                 self.read(step.guard, key)
-                step.guard.outcome(key, result)
+                self.effort += step.guard.outcome(key, result)
             if not result[0]:
                 return step.guard_drops
         if step.kind <= KEEP:
             self.read(step, key)
-            step.outcome(key, result)
+            self.effort += step.outcome(key, result)
             if step.kind == KEEP:
                 return not result[0]
             if step.kind == SET_NAMED:
@@ -605,7 +619,7 @@ cdef class Relabeling(IdTable):
         if step.kind == KEEP_LABELS:
             i = 0
             while i < self.env.count:
-                step.outcome(&self.env.names[i], result)
+                self.effort += step.outcome(&self.env.names[i], result)
                 if result[0]:
                     i += 1
                 else:
@@ -613,7 +627,7 @@ cdef class Relabeling(IdTable):
         elif step.kind == RENAME_LABELS:
             for i in range(count):
                 key[0] = self.env.names[i]
-                step.outcome(key, result)
+                self.effort += step.outcome(key, result)
                 if result[0] != key[0]:
                     self.env.repeats = True     # perhaps
                     self.env.names[i] = result[0]
@@ -622,7 +636,7 @@ cdef class Relabeling(IdTable):
         else:
             for i in range(count):
                 key[0] = self.env.names[i]
-                step.outcome(key, result)
+                self.effort += step.outcome(key, result)
                 if result[0] != ABSENT and result[0] != key[0]:
                     self.assign(result[0], self.env.values[i], False)
         return 0
@@ -641,7 +655,7 @@ cdef class Relabeling(IdTable):
         cdef uint32_t i, result
         copied = []
         for i in range(count):
-            step.outcome(&self.env.names[i], &result)
+            self.effort += step.outcome(&self.env.names[i], &result)
             if result != ABSENT:
                 copied.append((result, self.env.values[i]))
         for name, value in copied:
@@ -705,7 +719,7 @@ cdef class Relabeling(IdTable):
         return -1
 
     cdef int finish(self) except -1:
-        """Takes away empty labels, __meta_ and __tmp; sets `instance`. 1: no label is left; 2: no address."""
+        """Takes away empty labels, __meta_ and __tmp; sets `instance`. 1: no label is left; 2: no address; 3: a refusal."""
         cdef uint32_t i
         cdef bint left = False
         cdef uint32_t count = self.env.count
@@ -726,10 +740,11 @@ cdef class Relabeling(IdTable):
         at = self.position(self.known[KNOWN_ADDRESS])
         if at < 0:
             return 2
+        key[0] = self.env.values[at]
+        if self.find_refusal is not None and self.refuse(key[0]):
+            return 3
         if self.position(self.known[KNOWN_INSTANCE]) < 0:
-            key[0] = self.env.values[at]
-            at = self.position(self.known[KNOWN_SCHEME])
-            key[1] = EMPTY if at < 0 else self.env.values[at]
+            key[1] = self.value_of(self.known[KNOWN_SCHEME])
             found = self.instances.find(key)
             if found == NULL:
                 result = self.symbols.intern_str(self.make_instance(self.symbols.string(key[0]), self.symbols.string(key[1])))
@@ -738,6 +753,24 @@ cdef class Relabeling(IdTable):
                 result = found[0]
             self.push(self.known[KNOWN_INSTANCE], result)
         return 0
+
+    cdef int refuse(self, uint32_t address) except -1:
+        """Whether a target with this address, and its interval and timeout, is refused; `refused` has the reason."""
+        cdef uint32_t[3] key
+        cdef uint32_t* found
+        key[0], key[1], key[2] = address, self.value_of(self.known[KNOWN_INTERVAL]), self.value_of(self.known[KNOWN_TIMEOUT])
+        found = self.refusals.find(key)
+        if found == NULL:
+            self.refused = self.symbols.intern_str(self.find_refusal(*[self.symbols.string(key[i]) for i in range(3)]))
+            self.refusals.remember(key, &self.refused)
+        else:
+            self.refused = found[0]
+        return self.refused != EMPTY
+
+    cdef uint32_t value_of(self, uint32_t name) noexcept:
+        """Empty if there is no such label."""
+        cdef int at = self.position(name)
+        return EMPTY if at < 0 else self.env.values[at]
 
     cdef bint begins(self, uint32_t name, const char* prefix, uint32_t length) noexcept:
         cdef Symbol* symbol = self.symbols.at(name)
