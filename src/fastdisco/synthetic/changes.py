@@ -7,6 +7,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from math import gcd
 
 from fastdisco.synthetic import kinds
 from fastdisco.synthetic.cluster import Cluster
@@ -22,8 +23,8 @@ class Changes:
 
     `follow` says whether endpoints and slices are brought in line with a changed pod, by events of their own.
     A modification is `ready` (a pod's readiness flips; other objects: as `annotation`), `annotation` (one annotation counts up),
-    `time` (the same annotation of a pod becomes the time of the write, in nanoseconds of the machine's monotonic clock; other
-    objects: as `annotation`), or `touch` (nothing changes but the version).
+    `time` (the same annotation of a pod becomes the time of the write, in nanoseconds of the machine's monotonic clock, and the
+    pods take turns; other objects: as `annotation`), or `touch` (nothing changes but the version).
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -31,6 +32,7 @@ class Changes:
         self._store = cluster.store
         self._rng = random.Random(cluster.seed + 1)
         self._pods = [pod for app in cluster.apps for pod in app.pods.values()]
+        self._position = 0  # of the pod that had the last change with a time
         self._revisions: Counter[tuple[str, int]] = Counter()
 
     def modify(self, plural: str, change: str = "ready", *, follow: bool = True) -> int:
@@ -46,7 +48,7 @@ class Changes:
         if plural != "pods":
             self._store.put(plural, self._rendering(plural, change))
             return 1
-        pod = self._pods[int(self._rng.random() * len(self._pods))] if self._pods else None
+        pod = self._pods[self._next_position() if change == "time" else self._random_position()] if self._pods else None
         if pod is None or f"{pod.app.namespace}/{pod.name}" not in entries:
             return 0
         if change == "ready":
@@ -122,6 +124,15 @@ class Changes:
             app = apps[int(self._rng.random() * len(apps))]
             if app is not other or len(apps) == 1:
                 return app
+
+    def _next_position(self) -> int:
+        """All positions by turns, neighbours far apart: no change of a pod is overtaken by the next one of the same."""
+        count = len(self._pods)
+        stride = max(1, int(count * 0.6180339887498949))
+        while gcd(stride, count) != 1:
+            stride += 1
+        self._position = (self._position + stride) % count
+        return self._position
 
     def _random_position(self, other: App | None = None) -> int:
         """The position among the pods of any that is not of this app."""

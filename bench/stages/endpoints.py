@@ -1,0 +1,66 @@
+"""`endpoints`: services with endpoint slices; one pod changes, and the targets that name it follow."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Iterator
+
+from fastdisco.synthetic import SyntheticProcess
+
+from ..attempts import engine, peers
+from ..cases import Below, Case, Figures
+from ..jobs import Job
+from ..peers import Peer
+from ..peers.program import RunningPeer, Samples
+from ..plan import Plan
+from ..runs.child import RunError
+from .sync import HOLD
+
+SLICE = 50  # addresses
+_MARKS = 5
+_LONGEST = 30.0  # seconds that a peer is waited for: Prometheus tells nothing until the slice itself changes
+
+
+def measure(plan: Plan) -> Iterator[Case]:
+    """Only pods change, never a slice."""
+    pods, services = plan.sizes.endpoints, plan.sizes.services
+    with plan.server(pods, apps=services, services=services, slice_size=SLICE) as server:
+        slices = server.control("state")["objects"]["endpointslices"]
+        case = Case("endpoints", f"{pods:,} pods in {slices:,} slices of {services} services, one pod changes at a time")
+        case.floors = (HOLD, Below("rendered", 1.01), *((Below("p99", 20),) if plan.stated("endpoints", "services") else ()))
+        churn = {"rate": plan.sizes.endpoints_rate, "seconds": plan.sizes.seconds}
+        engine(plan, case, server, [Job("slices", "endpointslice")], churn=churn)
+        peers(plan, case, lambda peer: _peer(plan, peer, server))
+        yield case
+
+
+def _peer(plan: Plan, peer: Peer, server: SyntheticProcess) -> Figures:
+    """The job keeps ready pods, so a pod that is not ready any more takes its targets away."""
+    job = Job("slices", "endpointslice", ready=True)
+    with peer.run(server.url, [job]) as running:
+        everything: int = server.control("targets", app="")["targets"]
+
+        def done(samples: Samples) -> bool:
+            return peer.kept(samples).get(job.name, 0) >= 0.9 * everything
+
+        figures = running.figures(running.wait(done, timeout=plan.timeout, what=f"{everything:,} targets"))
+        time.sleep(2)
+        delays = list(_delays(running, server, job))
+        return figures | ({"p50": statistics.median(delays), "max": max(delays)} if delays else {})
+
+
+def _delays(running: RunningPeer, server: SyntheticProcess, job: Job) -> Iterator[float]:
+    """Milliseconds; ends early if a change is not seen at all."""
+    for _ in range(_MARKS):
+        before = running.peer.kept(running.samples()).get(job.name)
+        server.control("burst", events=1, hold=True)
+        began = server.control("release", {})["time"] / 1e9
+
+        def changed(samples: Samples, before: float | None = before) -> bool:
+            return running.peer.kept(samples).get(job.name) != before
+
+        try:
+            yield 1000 * (running.wait(changed, timeout=_LONGEST, what="a changed target") - began)
+        except RunError:
+            return
