@@ -69,9 +69,13 @@ def _rows(case: Case) -> Iterator[tuple[str, dict[str, str]]]:
             if figure in figures:
                 ratio = ratio_of(figure, case.results, who) if who != ENGINE else None
                 compared = f" ({_short(ratio)} ×)" if ratio is not None else ""
-                row[who] = f"{figures[figure]:,.{unit.digits}f} {unit.unit}".rstrip() + compared
+                row[who] = f"{_number(figures[figure], unit.digits)} {unit.unit}".rstrip() + compared
         if row:
             yield figure, row
+
+
+def _number(value: float, digits: int) -> str:
+    return f"{value:,.{digits}f}" if value == 0 or value >= 10 ** (1 - digits) else f"{value:.2g}"
 
 
 def _short(ratio: float) -> str:

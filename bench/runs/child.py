@@ -51,6 +51,8 @@ def answer(measure: Callable[..., Figures | Coroutine[Any, Any, Figures]], **opt
             import uvloop
 
             made = uvloop.run(made)
+    except RunError as error:
+        sys.exit(str(error))
     except ModuleNotFoundError as error:
         sys.stderr.write(f"{(error.name or '').partition('.')[0]} is not installed\n")
         sys.exit(_MISSING)

@@ -7,12 +7,10 @@ import time
 
 from fastdisco import Discovery, KubernetesSDConfig, Labels
 from fastdisco.config import ROLES
-from fastdisco.relabel_config import load_rules
 from fastdisco.synthetic import RemoteControl
 
 from ..cases import Figures
 from ..holds import LoopHolds
-from ..jobs import Job
 from ..memory import peak, resident
 from .child import RunError, answer
 
@@ -31,10 +29,9 @@ async def measure(*, began: float, url: str) -> Figures:
     async with Discovery() as discovery:
         with LoopHolds() as holds:
             for role in ROLES:
-                job = Job(role, role)
                 attach = {"node": True, "namespace": True}
-                config = KubernetesSDConfig.from_dict(job.discovery(url) | {"attach_metadata": attach})
-                discovery.watch(role, config, Work, relabel_configs=load_rules(job.rules()))
+                config = KubernetesSDConfig.from_dict({"role": role, "api_server": url, "attach_metadata": attach})
+                discovery.watch(role, config, Work)
             for watcher in discovery.jobs.values():
                 await watcher.synced()
             wall, cpu = time.monotonic() - began, time.process_time()

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from fastdisco.synthetic import SyntheticProcess
 
-from ..attempts import engine, peers
+from ..attempts import engine, keep, peers
 from ..cases import Below, Case, Figures
 from ..jobs import Job
 from ..peers import Peer
@@ -31,6 +31,7 @@ def measure(plan: Plan) -> Iterator[Case]:
         case.floors = (HOLD, Below("rendered", 1.01), *((Below("p99", 20),) if plan.stated("endpoints", "services") else ()))
         churn = {"rate": plan.sizes.endpoints_rate, "seconds": plan.sizes.seconds}
         engine(plan, case, server, [Job("slices", "endpointslice")], churn=churn)
+        keep(case, "wall", "cpu", "peak", "p50", "p99", "max", "rendered", "hold")
         peers(plan, case, lambda peer: _peer(plan, peer, server))
         yield case
 

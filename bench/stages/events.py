@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from fastdisco.synthetic import SyntheticProcess
 
-from ..attempts import burst, engine, peers, registered
+from ..attempts import burst, engine, keep, peers, registered
 from ..cases import Below, Case, Figures, Times
 from ..jobs import Job
 from ..peers import Peer
@@ -28,9 +28,8 @@ def measure(plan: Plan) -> Iterator[Case]:
         job = Job("one", app=app_near(server, pods // MANY_APPS))
         case = Case("events", f"{pods:,} pods, one job, at full speed")
         case.floors = (HOLD, *((Times("events", 15, "vmagent"),) if plan.stated("events") else ()))
-        figures = engine(plan, case, server, [job], burst=count)
-        if figures is not None:
-            case.results["fastdisco"] = {name: figures[name] for name in ("events", "events_per_cpu", "hold")}
+        engine(plan, case, server, [job], burst=count)
+        keep(case, "events", "events_per_cpu", "hold")
         peers(plan, case, lambda peer: _burst(plan, peer, server, job, min(count, _PEER_EVENTS)))
         yield case
     pods = plan.sizes.delay
@@ -38,9 +37,8 @@ def measure(plan: Plan) -> Iterator[Case]:
         everything = Job("all")
         case = Case("events", f"{pods:,} pods, {plan.sizes.rate:,} events a second, from write to target")
         case.floors = (HOLD, *((Below("p99", 50),) if plan.stated("delay", "rate") else ()))
-        figures = engine(plan, case, server, [everything], churn={"rate": plan.sizes.rate, "seconds": plan.sizes.seconds})
-        if figures is not None:
-            case.results["fastdisco"] = {name: figures[name] for name in ("p50", "p99", "max", "hold", "collection")}
+        engine(plan, case, server, [everything], churn={"rate": plan.sizes.rate, "seconds": plan.sizes.seconds})
+        keep(case, "p50", "p99", "max", "hold", "collection")
         job = Job("one", app=app_near(server, pods // 500))
         peers(plan, case, lambda peer: _delays(plan, peer, server, job))
         yield case

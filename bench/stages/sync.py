@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from fastdisco.synthetic import SyntheticProcess
 
-from ..attempts import attempt, engine, median, peers, registered
+from ..attempts import attempt, engine, keep, median, peers, registered
 from ..cases import Below, Case, Figures, Times
 from ..jobs import Job
 from ..peers import Peer
@@ -19,7 +19,7 @@ HOLD = Below("hold", 20)
 def measure(plan: Plan) -> Iterator[Case]:
     """Start-up alone; one application kept; all targets kept; and what it takes to receive the bytes at all."""
     pods = plan.sizes.sync
-    yield start_up(plan)
+    yield _start_up(plan)
     with plan.server(pods) as server:
         job = Job("one", app=app_near(server, pods // 500))
         targets = server.control("targets", app=job.app)["targets"]
@@ -43,11 +43,12 @@ def measure(plan: Plan) -> Iterator[Case]:
         yield case
 
 
-def start_up(plan: Plan, stage: str = "sync") -> Case:
+def _start_up(plan: Plan) -> Case:
     """From the start to a job's first targets where there is one pod."""
-    case = Case(stage, "start-up alone: one pod")
+    case = Case("sync", "start-up alone: one pod")
     with plan.server(1) as server:
         engine(plan, case, server, [Job("all")])
+        keep(case, "wall", "cpu", "peak", "steady")
         peers(plan, case, lambda peer: _peer(plan, peer, server, Job("all")))
     return case
 
