@@ -61,7 +61,7 @@ async def _kubernetes_asyncio(url: str) -> Timed:
 
 async def _lightkube(url: str) -> Timed:
     import lightkube
-    from lightkube.config.kubeconfig import Cluster, User
+    from lightkube.config.models import Cluster, User
     from lightkube.resources.core_v1 import Pod
 
     config = lightkube.KubeConfig.from_one(cluster=Cluster(server=url), user=User())  # it wants one
