@@ -38,6 +38,8 @@ class Sizes:
     rate: int = 1_000
     endpoints_rate: int = 50
     seconds: float = 10.0
+    marks: int = 8
+    """Changes at which the delay of a peer is looked at, one by one."""
     repeats: int = 3
     """Runs of the engine, of which the one with the median wall time counts; peers run once."""
 
@@ -47,7 +49,7 @@ class Sizes:
         return cls(
             sync=5_000, events=2_000, delay=5_000, jobs=20, pods_of_jobs=1_000, pods_of_jobs_alone=5_000, services=20, endpoints=5_000,
             decode=1_000, clients=500, growth=2_500, roles=1_000, turnovers=1_000, burst=10_000, burst_of_jobs=2_000, seconds=2.0,
-            repeats=1,
+            marks=3, repeats=1,
         )  # fmt: skip
 
     @classmethod

@@ -21,6 +21,7 @@ from bench.holds import LoopHolds
 from bench.jobs import CLOSED, Job
 from bench.peers import PEERS, peer
 from bench.peers.program import Peer, Samples
+from bench.peers.vmagent import Vmagent
 from bench.plan import STATED, Plan, Sizes
 from bench.report import as_json, lines, table
 from bench.runs import clients, decode, engine, roles, turnovers
@@ -29,8 +30,8 @@ from bench.stages import STAGES
 from fastdisco.synthetic import SyntheticProcess
 
 TINY = Sizes(
-    sync=40, events=40, delay=40, jobs=3, pods_of_jobs=40, pods_of_jobs_alone=60, services=2, endpoints=60, decode=20, clients=20, growth=20,
-    roles=40, turnovers=20, burst=300, burst_of_jobs=90, rate=100, seconds=0.3, repeats=1,
+    sync=40, events=40, delay=40, jobs=3, pods_of_jobs=40, pods_of_jobs_alone=60, services=2, endpoints=60, decode=20, clients=20,
+    growth=20, roles=40, turnovers=20, burst=300, burst_of_jobs=90, rate=100, seconds=0.3, marks=2, repeats=1,
 )  # fmt: skip
 
 
@@ -229,7 +230,9 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         run("clients")
 
 
-async def test_the_engine_is_believed_only_if_its_targets_are_the_server_s(server: SyntheticProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_engine_is_believed_only_if_its_targets_are_the_server_s(
+    server: SyntheticProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The number and the contents; of all targets and of those that a job keeps."""
     app = next(iter(server.control("apps")))
     jobs: list[dict[str, Any]] = [{"name": "all"}, {"name": "one", "app": app}]
@@ -297,13 +300,13 @@ async def test_roles_and_turnovers_are_checked_too(server: SyntheticProcess, mon
 def test_a_peer_with_other_targets_is_waited_for_in_vain(server: SyntheticProcess) -> None:
     """It is no answer if its own metrics never show what the server's objects give."""
 
-    class Wrong(PEERS["vmagent"]):  # type: ignore[misc]
+    class Wrong(Vmagent):
         def command(self, folder: Path, port: int) -> list[str]:  # noqa: ARG002
             return ["sleep", "60"]
 
     job = Job("all")
     with Wrong(Path("/bin/sleep")).run(server.url, [job]) as running:
-        with pytest.raises(RunError, match="after 0.2 s still waiting for 120 targets of 1 jobs"):
+        with pytest.raises(RunError, match=r"after 0\.2 s still waiting for 120 targets of 1 jobs"):
             registered(Plan(timeout=0.2), running, server, [job])
         running.stop()
         with pytest.raises(RunError, match="vmagent ended"):
@@ -320,6 +323,7 @@ METRICS = {
     "vmagent": """\
 vm_promscrape_discovery_kubernetes_subscribers{role="pod",status="pending"} 0
 vm_promscrape_discovery_kubernetes_subscribers{role="pod",status="working"} 1
+vm_promscrape_discovery_kubernetes_scrape_works{role="pod"} 936
 vm_promscrape_discovery_kubernetes_objects_added_total{role="pod"} 2000
 vm_promscrape_discovery_kubernetes_objects_updated_total{role="pod"} 30
 vm_promscrape_discovery_kubernetes_objects_removed_total{role="pod"} 4

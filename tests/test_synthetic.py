@@ -733,6 +733,10 @@ async def test_a_held_burst_is_seen_once_it_is_released() -> None:
         turned = [one["object"]["metadata"]["labels"]["app"] for one in events if one["type"] != "MODIFIED"]
         assert turned.count(marker.name) == 1
         assert turned[-1] == marker.name
+        await running.control.burst(5, app=marker.name)
+        assert {(await client.event())["object"]["metadata"]["labels"]["app"] for _ in range(5)} == {marker.name}
+        with pytest.raises(ValueError, match="no app is called nobody"):
+            await running.control.burst(1, app="nobody")
         client.close()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-import time
 from collections.abc import Iterator
 
 from fastdisco.synthetic import SyntheticProcess
@@ -13,12 +12,11 @@ from ..cases import Below, Case, Figures
 from ..jobs import Job
 from ..peers import Peer
 from ..peers.program import RunningPeer, Samples
-from ..plan import Plan
+from ..plan import Plan, app_near
 from ..runs.child import RunError
 from .sync import HOLD
 
 SLICE = 50  # addresses
-_MARKS = 5
 _LONGEST = 30.0  # seconds that a peer is waited for: Prometheus tells nothing until the slice itself changes
 
 
@@ -37,25 +35,24 @@ def measure(plan: Plan) -> Iterator[Case]:
 
 
 def _peer(plan: Plan, peer: Peer, server: SyntheticProcess) -> Figures:
-    """The job keeps ready pods, so a pod that is not ready any more takes its targets away."""
-    job = Job("slices", "endpointslice", ready=True)
+    """The job keeps the ready pods of one application, so one that is not ready any more takes its targets away."""
+    job = Job("slices", "endpointslice", app=app_near(server, plan.sizes.endpoints // plan.sizes.services), ready=True)
     with peer.run(server.url, [job]) as running:
-        everything: int = server.control("targets", app="")["targets"]
+        expected = server.control("targets", app=job.app)["targets"]
 
         def done(samples: Samples) -> bool:
-            return peer.kept(samples).get(job.name, 0) >= 0.9 * everything
+            return peer.kept(samples).get(job.name) == expected
 
-        figures = running.figures(running.wait(done, timeout=plan.timeout, what=f"{everything:,} targets"))
-        time.sleep(2)
-        delays = list(_delays(running, server, job))
+        figures = running.figures(running.wait(done, timeout=plan.timeout, what=f"{expected:,} targets"))
+        delays = list(_delays(running, server, job, plan.sizes.marks))
         return figures | ({"p50": statistics.median(delays), "max": max(delays)} if delays else {})
 
 
-def _delays(running: RunningPeer, server: SyntheticProcess, job: Job) -> Iterator[float]:
+def _delays(running: RunningPeer, server: SyntheticProcess, job: Job, marks: int) -> Iterator[float]:
     """Milliseconds; ends early if a change is not seen at all."""
-    for _ in range(_MARKS):
+    for _ in range(marks):
         before = running.peer.kept(running.samples()).get(job.name)
-        server.control("burst", events=1, hold=True)
+        server.control("burst", events=1, app=job.app, hold=True)
         began = server.control("release", {})["time"] / 1e9
 
         def changed(samples: Samples, before: float | None = before) -> bool:

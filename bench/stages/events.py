@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import statistics
 import time
 from collections.abc import Iterator
@@ -17,8 +18,7 @@ from ..plan import MANY_APPS, Plan, app_near
 from .sync import HOLD
 
 _PEER_EVENTS = 20_000  # a peer takes some thousands a second
-_MARKS = 8
-_SETTLE = 3.0  # seconds between two marks
+_PAUSE = 2.0  # seconds between two marks at most, by chance: a peer that looks at intervals must not be met in step
 
 
 def measure(plan: Plan) -> Iterator[Case]:
@@ -56,8 +56,9 @@ def _delays(plan: Plan, peer: Peer, server: SyntheticProcess, job: Job) -> Figur
         registered(plan, running, server, [job])
         server.control("churn", rate=plan.sizes.rate, change="time", follow=False)
         delays = []
+        pauses = random.Random(plan.seed)
         try:
-            for _ in range(_MARKS):
+            for _ in range(plan.sizes.marks):
                 before = server.control("targets", app=job.app)["targets"]
                 server.control("burst", events=1, marker=job.app, hold=True)
                 began = server.control("release", {})["time"] / 1e9
@@ -67,7 +68,7 @@ def _delays(plan: Plan, peer: Peer, server: SyntheticProcess, job: Job) -> Figur
 
                 now = running.wait(shown, timeout=plan.timeout, what=f"{before + 3} targets")
                 delays.append(1000 * (now - began))
-                time.sleep(_SETTLE)
+                time.sleep(pauses.uniform(0, _PAUSE))
         finally:
             server.control("churn", rate=0)
         return {"p50": statistics.median(delays), "max": max(delays)}

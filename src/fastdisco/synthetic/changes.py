@@ -35,8 +35,8 @@ class Changes:
         self._position = 0  # of the pod that had the last change with a time
         self._revisions: Counter[tuple[str, int]] = Counter()
 
-    def modify(self, plural: str, change: str = "ready", *, follow: bool = True) -> int:
-        """Modify one object of a resource; returns the number of events, 0 if there is no object."""
+    def modify(self, plural: str, change: str = "ready", *, follow: bool = True, app: App | None = None) -> int:
+        """Modify one object of a resource, a pod of this app if one is given; returns the number of events, 0 if there is no object."""
         if change not in CHANGES:
             raise ValueError(f"change: one of {', '.join(CHANGES)}")
         entries = self._store.tables[plural].entries
@@ -48,7 +48,10 @@ class Changes:
         if plural != "pods":
             self._store.put(plural, self._rendering(plural, change))
             return 1
-        pod = self._pods[self._next_position() if change == "time" else self._random_position()] if self._pods else None
+        if app is not None:
+            pod = self._rng.choice(list(app.pods.values())) if app.pods else None
+        else:
+            pod = self._pods[self._next_position() if change == "time" else self._random_position()] if self._pods else None
         if pod is None or f"{pod.app.namespace}/{pod.name}" not in entries:
             return 0
         if change == "ready":
@@ -86,21 +89,19 @@ class Changes:
                 await asyncio.sleep(0)
         return events
 
-    async def burst(self, plurals: Sequence[str], count: int, change: str = "ready", *, turned: float = 0.0, marker: str = "") -> int:
+    async def burst(self, plurals: Sequence[str], count: int, change: str = "ready", *, turned: float = 0.0, marker: str = "", app: str = "") -> int:
         """Many changes, one after the other; returns the number of events, nothing following.
 
         Of pods the share `turned` is not modified: by turns, one is added and one deleted. With `marker` the last event is one more pod
-        of that app, and until then none of its pods comes or goes.
+        of that app, and until then none of its pods comes or goes. With `app` the modified pods are of that app.
         """
-        marked = next((app for app in self._made().apps if app.name == marker), None) if marker else None
-        if marker and marked is None:
-            raise ValueError(f"no app is called {marker}")
+        marked, among = self._app(marker), self._app(app)
         events, turns, added = 0, 0.0, False
         for number in range(count - (marked is not None)):
             plural = plurals[number % len(plurals)]
             turns += turned if plural == "pods" else 0.0
             if turns < 1:
-                events += self.modify(plural, change, follow=False)
+                events += self.modify(plural, change, follow=False, app=among)
             else:
                 turns -= 1
                 added = not added
@@ -116,6 +117,12 @@ class Changes:
         if self._cluster.sizes is None:
             raise ValueError("the objects of this cluster were given: only a made cluster can do this")
         return self._cluster
+
+    def _app(self, name: str) -> App | None:
+        found = next((app for app in self._made().apps if app.name == name), None)
+        if name and found is None:
+            raise ValueError(f"no app is called {name}")
+        return found
 
     def _random_app(self, other: App | None = None) -> App:
         """Any app but this."""

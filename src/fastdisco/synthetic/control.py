@@ -141,17 +141,18 @@ class Control:
         change: str = "ready",
         turned: float = 0.0,
         marker: str = "",
+        app: str = "",
         hold: bool = False,
     ) -> dict[str, Any]:
         """This many changes at once: watches see none before all are made, and with `hold` none before `release`.
 
-        `change`: see `Changes`; `turned` and `marker`: see `Changes.burst`.
+        `change`: see `Changes`; `turned`, `marker` and `app`: see `Changes.burst`.
         """
         plurals = _plurals(kinds)
         for plural in plurals:
             self._store.tables[plural].hold()
         try:
-            count = await self._model().burst(plurals, events, change, turned=turned, marker=marker)
+            count = await self._model().burst(plurals, events, change, turned=turned, marker=marker, app=app)
         finally:
             if not hold:
                 self.release()
