@@ -89,7 +89,9 @@ class Changes:
                 await asyncio.sleep(0)
         return events
 
-    async def burst(self, plurals: Sequence[str], count: int, change: str = "ready", *, turned: float = 0.0, marker: str = "", app: str = "") -> int:
+    async def burst(
+        self, plurals: Sequence[str], count: int, change: str = "ready", *, turned: float = 0.0, marker: str = "", app: str = ""
+    ) -> int:
         """Many changes, one after the other; returns the number of events, nothing following.
 
         Of pods the share `turned` is not modified: by turns, one is added and one deleted. With `marker` the last event is one more pod
