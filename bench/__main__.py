@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
+from fastdisco.cli.ending import sigterm_interrupts
+
 from .cases import Case
 from .machine import machine, versions
 from .peers import PEERS, Peer, peer
@@ -70,10 +72,21 @@ def _sizes(arguments: argparse.Namespace) -> Sizes:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the stages; 1 if something failed or an answer was wrong, 2 for wrong usage. A floor that is missed is said, not punished."""
+    """Runs the stages; 1 if something failed or an answer was wrong, 2 for wrong usage. A floor that is missed is said, not punished.
+
+    A signal ends what was started, too.
+    """
     arguments = parser().parse_args(argv)
     if arguments.json is not None and not arguments.json.absolute().parent.is_dir():
         parser().error(f"--json: there is no directory {arguments.json.absolute().parent}")
+    try:
+        with sigterm_interrupts():
+            return _measure(arguments)
+    except KeyboardInterrupt:
+        return 130
+
+
+def _measure(arguments: argparse.Namespace) -> int:
     cases: list[Case] = []
     began = time.time()
     plan = Plan(_sizes(arguments), arguments.peers, arguments.seed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import os
 import subprocess
 import sys
 import time
@@ -317,6 +318,21 @@ def test_a_peer_with_other_targets_is_waited_for_in_vain(server: SyntheticProces
 def test_the_last_rule_sends_every_scrape_to_a_closed_port(job: Job) -> None:
     """A peer must never connect to an address out of synthetic objects."""
     assert job.rules()[-1] == {"target_label": "__address__", "replacement": CLOSED}
+
+
+def test_a_signal_ends_the_peer_too(tmp_path: Path) -> None:
+    """Nothing that was started is left running."""
+    program, noted = tmp_path / "vmagent", tmp_path / "pid"
+    os.mkfifo(noted)
+    program.write_text(f"#!/bin/sh\necho $$ > {noted}\nexec sleep 600\n")
+    program.chmod(0o755)
+    command = [sys.executable, "-m", "bench", "--stages", "sync", "--pods", "20", "--peer", f"vmagent={program}"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
+        pid = int(noted.read_text())
+        assert Path(f"/proc/{pid}").exists()
+        running.terminate()
+        assert running.wait(30) == 130
+    assert not Path(f"/proc/{pid}").exists()
 
 
 METRICS = {
