@@ -60,7 +60,10 @@ async def measure(
     async with Discovery() as discovery:
         with LoopHolds() as holds:
             asked = time.monotonic()
-            watchers = [_start(discovery, job, url, _CONSTRUCTORS[keeps]) for job in wanted]
+            watchers = []
+            for job in wanted:
+                watchers.append(_start(discovery, job, url, _CONSTRUCTORS[keeps]))
+                await asyncio.sleep(0)  # a loop that is held here would be held by this program
             for watcher in watchers:
                 await watcher.synced()
             now = time.monotonic()

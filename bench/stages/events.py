@@ -18,6 +18,7 @@ from ..plan import MANY_APPS, Plan, app_near
 from .sync import HOLD
 
 _PEER_EVENTS = 20_000  # a peer takes some thousands a second
+_LONGEST = 60.0  # seconds after which no further mark is set: a peer that is behind falls further behind
 _PAUSE = 2.0  # seconds between two marks at most, by chance: a peer that looks at intervals must not be met in step
 
 
@@ -55,10 +56,11 @@ def _delays(plan: Plan, peer: Peer, server: SyntheticProcess, job: Job) -> Figur
     with peer.run(server.url, [job]) as running:
         registered(plan, running, server, [job])
         server.control("churn", rate=plan.sizes.rate, change="time", follow=False)
-        delays = []
+        delays: list[float] = []
         pauses = random.Random(plan.seed)
         try:
-            for _ in range(plan.sizes.marks):
+            until = time.monotonic() + _LONGEST
+            while len(delays) < plan.sizes.marks and (not delays or time.monotonic() < until):
                 before = server.control("targets", app=job.app)["targets"]
                 server.control("burst", events=1, marker=job.app, hold=True)
                 began = server.control("release", {})["time"] / 1e9
