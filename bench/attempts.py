@@ -38,12 +38,13 @@ def engine(plan: Plan, case: Case, server: SyntheticProcess, jobs: Sequence[Job]
 
 
 def best(plan: Plan, case: Case, server: SyntheticProcess, jobs: Sequence[Job]) -> Figures | None:
-    """Some more runs of the engine: the one with the shortest wall time."""
+    """Some more runs of the engine: the one with the shortest wall time, and the longest hold of all."""
     given = [asdict(job) for job in jobs]
     times = range(2 * plan.sizes.repeats - 1)
 
     def measure() -> Figures:
-        return min((run("engine", plan.timeout, url=server.url, jobs=given) for _ in times), key=lambda figures: figures["wall"])
+        runs = [run("engine", plan.timeout, url=server.url, jobs=given) for _ in times]
+        return min(runs, key=lambda figures: figures["wall"]) | {"hold": max(one["hold"] for one in runs)}
 
     return attempt(plan, case, ENGINE, measure)
 

@@ -8,6 +8,7 @@ from ..attempts import best, keep
 from ..cases import ENGINE, Below, Case
 from ..jobs import Job
 from ..plan import Plan, app_near
+from .sync import HOLD
 
 
 def measure(plan: Plan) -> Iterator[Case]:
@@ -23,7 +24,7 @@ def measure(plan: Plan) -> Iterator[Case]:
     per_pod: dict[str, list[float]] = {"per_pod": [], "bytes_per_pod": []}
     sizes = [plan.sizes.growth << doubled for doubled in range(4)]
     for pods in sizes:
-        case = Case("growth", f"{pods:,} pods")
+        case = Case("growth", f"{pods:,} pods", floors=(HOLD,))
         with plan.server(pods) as server:
             figures = best(plan, case, server, [Job("one", app=app_near(server, pods // 500))])
         if figures is not None and nothing is not None:
@@ -31,7 +32,7 @@ def measure(plan: Plan) -> Iterator[Case]:
             figures["bytes_per_pod"] = (figures["steady"] - nothing["steady"]) / pods * 2**20
             for name, values in per_pod.items():
                 values.append(figures[name])
-        keep(case, "wall", "steady", "per_pod", "bytes_per_pod")
+        keep(case, "wall", "steady", "per_pod", "bytes_per_pod", "hold")
         yield case
     case = Case("growth", f"from {sizes[0]:,} to {sizes[-1]:,} pods")
     if len(per_pod["per_pod"]) == len(sizes):
