@@ -15,12 +15,15 @@ META = "__meta_kubernetes_"
 NODE_ADDRESS_TYPES = ("InternalIP", "InternalDNS", "ExternalIP", "ExternalDNS", "LegacyHostIP", "Hostname")
 
 
-def targets(role: str, objects: Objects, attach: Collection[str] = (), dialect: str = "victoriametrics") -> list[Labels]:
+def targets(
+    role: str, objects: Objects, attach: Collection[str] = (), dialect: str = "victoriametrics", *, apart: bool = False
+) -> list[Labels]:
     """The labels of all targets of a role, in no promised order; plurals that are not given have no objects.
 
-    `attach` is of node, namespace, deployment, job and cronjob.
+    `attach` is of node, namespace, deployment, job and cronjob. `apart`: namespaces were named in the configuration.
     """
     cluster = Cluster(objects, attach, dialect == "prometheus")
+    cluster.apart = apart and cluster.prometheus
     plural, make = ROLES[role]
     made = [labels for item in cluster.all[plural].values() for labels in make(cluster, item)]
     # D1: where an empty label is none, it is taken away at the very end, since until then it hides what its name had before
@@ -35,6 +38,7 @@ class Cluster:
         self.all = {plural: {key(item): item for item in objects.get(plural, ())} for plural in plurals}
         self.attach = attach
         self.prometheus = prometheus
+        self.apart = False
 
     def node_metadata(self, name: str) -> Labels:
         found = self.all["nodes"].get(("", name))
@@ -351,7 +355,8 @@ def joined(
         target |= joined_service(cluster, of_service)
         if prometheus:
             target |= entry_node(cluster, prefix, entry)
-        if kind == "Pod" and where in cluster.all["pods"]:
+        is_seen = not cluster.apart or where[0] == key(item)[0]  # D45
+        if kind == "Pod" and where in cluster.all["pods"] and is_seen:
             value = None if prometheus and prefix == "endpointslice" and part(port, "port") is None else number(port, "port")
             covered.setdefault(where, set()).update(() if value is None else (value,))
             found = cluster.all["pods"][where]

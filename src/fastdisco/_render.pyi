@@ -19,6 +19,9 @@ class Renderer(EndpointsWriter):
     def unsubscribe(self, role: str, profile: int) -> None:
         """Takes one `subscribe` back."""
 
+    def keep_apart(self) -> None:
+        """Namespaces were named: where the dialect has it so, endpoints of one do not see pods of another."""
+
     def know_nodes(self, budget: int = 20000) -> bool:
         """All nodes have been listed: pods of others go where the dialect has it so. In slices of objects; True: call again."""
 
