@@ -88,7 +88,14 @@ class Live:
         self._dialects: dict[str, str] = {}
 
     def config(
-        self, role: str, *, node: bool = False, namespace: bool = False, attach: Sequence[str] = (), namespaces: Sequence[str] = (), **more: Any
+        self,
+        role: str,
+        *,
+        node: bool = False,
+        namespace: bool = False,
+        attach: Sequence[str] = (),
+        namespaces: Sequence[str] = (),
+        **more: Any,
     ) -> KubernetesSDConfig:
         """A configuration for this server, written as a user writes it."""
         return KubernetesSDConfig.from_dict(

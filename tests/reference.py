@@ -52,11 +52,11 @@ class Cluster:
     def workload(self, namespace: str, owner: Object | None) -> Labels:
         """D11: what is behind the owner of a pod."""
         labels: Labels = {}
-        for plural, kind, wanted, label in (("replicasets", "ReplicaSet", "Deployment", "deployment"), ("jobs", "Job", "CronJob", "cronjob")):
-            owned = self.all[plural].get((namespace, text(owner, "name"))) if text(owner, "kind") == kind else None
+        for kind, wanted in (("ReplicaSet", "Deployment"), ("Job", "CronJob")):
+            owned = self.all[f"{kind.lower()}s"].get((namespace, text(owner, "name"))) if text(owner, "kind") == kind else None
             behind = controller(owned)
-            if label in self.attach and text(behind, "kind") == wanted:
-                labels |= meta("pod_", **{f"{label}_name": text(behind, "name")})
+            if wanted.lower() in self.attach and text(behind, "kind") == wanted:
+                labels |= meta("pod_", **{f"{wanted.lower()}_name": text(behind, "name")})
         if "job" in self.attach and text(owner, "kind") == "Job" and text(owner, "name"):
             labels |= meta("pod_", job_name=text(owner, "name"))
         return labels
@@ -362,9 +362,9 @@ def joined(
             found = cluster.all["pods"][where]
             target |= {} if prometheus else pod_place(cluster, found)  # D22, D23, D45
             target |= pod_labels(cluster, found)
-            container = {} if value is None else matching_container(found, value, sidecars_only and not prometheus)  # D14
-            target |= container
-            if container and prometheus and prefix == "endpoint":
+            matching = {} if value is None else matching_container(found, value, sidecars_only and not prometheus)  # D14
+            target |= matching
+            if matching and prometheus and prefix == "endpoint":
                 target |= meta("pod_container_port_", protocol=text(port, "protocol"))  # D17
         yield target
     for where, ports in covered.items():

@@ -1,7 +1,7 @@
 """fastdisco beside Prometheus, both discovering from one synthetic API server."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -102,7 +102,7 @@ async def same_finals(watchers: Mapping[str, APIWatcher], prometheus: Prometheus
 @pytest.mark.slow
 @pytest.mark.peers("prometheus")
 async def test_rules_as_people_write_them_give_the_targets_of_prometheus(tmp_path: Path) -> None:
-    """More than thirty jobs of the kinds that are found in charts and operators: active targets and final labels, before and after a change.
+    """More than thirty jobs of the kinds that charts and operators have: active targets and final labels, before and after a change.
 
     Both load the same file.
     """

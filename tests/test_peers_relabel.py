@@ -37,7 +37,7 @@ LAST: list[Rule] = [
     {"target_label": "__metrics_path__", "replacement": "/metrics"},
     {"target_label": "__scrape_interval__", "replacement": "1d"},
     {"target_label": "__scrape_timeout__", "replacement": "10s"},
-    RULES[-1],
+    dict(RULES[-1]),
 ]
 
 Pairs = tuple[tuple[str, str], ...]

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from typing import TypeAlias, final
 
-from ._labels import Labels
 from ._batch import Batch
 from ._endpoints import EndpointsWriter
+from ._labels import Labels
 
 _Part: TypeAlias = tuple[int, tuple[tuple[int, Labels], ...]]
 

@@ -89,7 +89,13 @@ def status(choose: random.Random, name: str) -> Object:
 def pod(choose: random.Random, number: int) -> Object:
     names = [f"c{index}" for index in range(choose.randrange(1, 4))]
     init = [container(choose, "i0"), container(choose, "i1", restartPolicy="Always")][: choose.randrange(3)]
-    owner = {"kind": choose.choice(["ReplicaSet", "ReplicaSet", "Job"]), "name": f"owner-{8 * choose.randrange(40) + number % 8}", "controller": choose.random() < 0.8, "apiVersion": "apps/v1", "uid": "u"}
+    owner = {
+        "kind": choose.choice(["ReplicaSet", "ReplicaSet", "Job"]),
+        "name": f"owner-{8 * choose.randrange(40) + number % 8}",  # of the same namespace
+        "controller": choose.random() < 0.8,
+        "apiVersion": "apps/v1",
+        "uid": "u",
+    }
     return {
         "metadata": {**metadata(choose, f"pod-{number}", namespace_of(number)), "ownerReferences": [owner]},
         "spec": {
@@ -161,7 +167,12 @@ def endpointslice(choose: random.Random, number: int) -> Object:
         "addressType": choose.choice(["IPv4", "IPv6", "FQDN"]),
         "ports": [{**port, **choose.choice([{}, {"appProtocol": "h2c"}])} for port in ports(choose)],
         "endpoints": [
-            {"addresses": [address(choose, choose.randrange(500))], "conditions": choose.choice(conditions), **entry(choose), **zone(choose)}
+            {
+                "addresses": [address(choose, choose.randrange(500))],
+                "conditions": choose.choice(conditions),
+                **entry(choose),
+                **zone(choose),
+            }
             for _ in range(choose.randrange(5))
         ],
     }

@@ -13,8 +13,7 @@ LAST: list[Rule] = [
     {"source_labels": ["__address__"], "target_label": "m_address"},
     {"source_labels": ["__scheme__"], "target_label": "m_scheme"},
     {"source_labels": ["__metrics_path__"], "target_label": "m_path"},
-    {"source_labels": ["__scrape_interval__"], "target_label": "m_interval"},
-    {"action": "labelmap", "regex": "__(param_.+)", "replacement": "m_$1"},
+    {"action": "labelmap", "regex": "__(param_.+|scrape_.+|always_.+|convert_.+)", "replacement": "m_$1"},
     {"action": "labeldrop", "regex": "__param_.+"},
     RULES[-1],
 ]
@@ -100,7 +99,7 @@ SLICES: list[Rule] = [
 ]  # fmt: skip
 
 JOBS: dict[str, Job] = {
-    # charts: annotations
+    # by annotations, as charts have them
     "annotated pods": job("pod", *annotated("pod"), *placed("pod"), keep("pod_phase", "Pending|Succeeded|Failed|Completed", "drop")),
     "annotated pods, slow": job("pod", keep("pod_annotation_prometheus_io_scrape_slow", "true"), *annotated("pod")[1:], *placed("pod")),
     "annotated services": job("endpoints", *annotated("service"), *placed("service"), from_meta("pod_node_name", "node")),
@@ -136,7 +135,7 @@ JOBS: dict[str, Job] = {
     "intervals by annotation": job(
         "pod", from_meta("pod_annotation_prometheus_io_interval", "__scrape_interval__", regex="(.+)"), *placed("pod")
     ),
-    # charts: the cluster itself
+    # the cluster itself, as charts have it
     "api servers": job(
         "endpoints",
         {
@@ -165,7 +164,9 @@ JOBS: dict[str, Job] = {
         from_meta("node_provider_id", "provider", regex="synthetic://(.*)"),
     ),
     "pods of ready ports": job("pod", keep("pod_ready", "true"), keep("pod_container_port_name", "p9.*"), *placed("pod")),
-    "no init containers": job("pod", keep("pod_container_init", "true", "drop"), *placed("pod"), from_meta("pod_container_name", "container")),
+    "no init containers": job(
+        "pod", keep("pod_container_init", "true", "drop"), *placed("pod"), from_meta("pod_container_name", "container")
+    ),
     "ports given by number": job("pod", keep("pod_container_port_number", "9[0-9]{3}"), *placed("pod")),
     "without ports of their own": job(
         "pod",
@@ -190,7 +191,7 @@ JOBS: dict[str, Job] = {
         *placed("pod"),
         attach=["deployment", "job", "cronjob"],
     ),
-    # operators: monitors
+    # monitors, as operators have them
     "monitor of services": job("endpoints", *MONITOR),
     "monitor of slices": job("endpointslice", *SLICES),
     "monitor of slices of some namespaces": job("endpointslice", *SLICES, namespaces={"names": [f"ns-{number}" for number in range(7)]}),
@@ -224,7 +225,9 @@ JOBS: dict[str, Job] = {
         attach=["node"],
     ),
     "state metrics, labels kept": job(
-        "endpointslice", keep("service_label_app_kubernetes_io_name", "kube-state-metrics"), {"target_label": "honoured", "replacement": "yes"}
+        "endpointslice",
+        keep("service_label_app_kubernetes_io_name", "kube-state-metrics"),
+        {"target_label": "honoured", "replacement": "yes"},
     ),
     "coredns": job("pod", keep("pod_label_app_kubernetes_io_name", "coredns"), *placed("pod")),
     "load balancers": job(
@@ -259,7 +262,10 @@ JOBS: dict[str, Job] = {
         *placed("service"),
     ),
     "few labels": job(
-        "service", *placed("service"), {"action": "labelkeep", "regex": "__.*|job|namespace|service|app"}, {"action": "labeldrop", "regex": "app"}
+        "service",
+        *placed("service"),
+        {"action": "labelkeep", "regex": "__.*|job|namespace|service|app"},
+        {"action": "labeldrop", "regex": "app"},
     ),
     "paths in the address": job(
         "ingress",
