@@ -45,8 +45,11 @@ def job(server: ApiServer, role: str) -> KubernetesSDConfig:
 
 def watch(discovery: Discovery, server: ApiServer, prefix: str = "") -> Watchers:
     """A job of each role in each dialect."""
-    names = [(role, dialect) for role in ROLES for dialect in DIALECTS]
-    return {(role, dialect): discovery.watch(f"{prefix}{role} {dialect}", job(server, role), dict, dialect=dialect) for role, dialect in names}
+    return {
+        (role, dialect): discovery.watch(f"{prefix}{role} {dialect}", job(server, role), dict, dialect=dialect)
+        for role in ROLES
+        for dialect in DIALECTS
+    }
 
 
 async def follow(watchers: Watchers, server: ApiServer) -> dict[tuple[str, str], int]:
