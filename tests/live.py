@@ -88,7 +88,14 @@ class Live:
         self._dialects: dict[str, str] = {}
 
     def config(
-        self, role: str, *, node: bool = False, namespace: bool = False, attach: Sequence[str] = (), namespaces: Sequence[str] = (), **more: Any
+        self,
+        role: str,
+        *,
+        node: bool = False,
+        namespace: bool = False,
+        attach: Sequence[str] = (),
+        namespaces: Sequence[str] = (),
+        **more: Any,
     ) -> KubernetesSDConfig:
         """A configuration for this server, written as a user writes it."""
         return KubernetesSDConfig.from_dict(
@@ -145,7 +152,7 @@ class Live:
         config = self._configs[job.name]
         attach = [name for name, wanted in asdict(config.attach_metadata).items() if wanted]
         objects = self.objects(config.namespaces.names)
-        return texts(reference.targets(config.role, objects, attach, self._dialects[job.name]))
+        return texts(reference.targets(config.role, objects, attach, self._dialects[job.name], apart=bool(config.namespaces.names)))
 
     async def converge(self, *jobs: APIWatcher) -> None:
         """Until each job has just the targets that follow from the server's own lists."""

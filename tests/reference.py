@@ -15,12 +15,15 @@ META = "__meta_kubernetes_"
 NODE_ADDRESS_TYPES = ("InternalIP", "InternalDNS", "ExternalIP", "ExternalDNS", "LegacyHostIP", "Hostname")
 
 
-def targets(role: str, objects: Objects, attach: Collection[str] = (), dialect: str = "victoriametrics") -> list[Labels]:
+def targets(
+    role: str, objects: Objects, attach: Collection[str] = (), dialect: str = "victoriametrics", *, apart: bool = False
+) -> list[Labels]:
     """The labels of all targets of a role, in no promised order; plurals that are not given have no objects.
 
-    `attach` is of node, namespace, deployment, job and cronjob.
+    `attach` is of node, namespace, deployment, job and cronjob. `apart`: namespaces were named in the configuration.
     """
     cluster = Cluster(objects, attach, dialect == "prometheus")
+    cluster.apart = apart and cluster.prometheus
     plural, make = ROLES[role]
     made = [labels for item in cluster.all[plural].values() for labels in make(cluster, item)]
     # D1: where an empty label is none, it is taken away at the very end, since until then it hides what its name had before
@@ -35,6 +38,7 @@ class Cluster:
         self.all = {plural: {key(item): item for item in objects.get(plural, ())} for plural in plurals}
         self.attach = attach
         self.prometheus = prometheus
+        self.apart = False
 
     def node_metadata(self, name: str) -> Labels:
         found = self.all["nodes"].get(("", name))
@@ -48,11 +52,11 @@ class Cluster:
     def workload(self, namespace: str, owner: Object | None) -> Labels:
         """D11: what is behind the owner of a pod."""
         labels: Labels = {}
-        for plural, kind, wanted, label in (("replicasets", "ReplicaSet", "Deployment", "deployment"), ("jobs", "Job", "CronJob", "cronjob")):
-            owned = self.all[plural].get((namespace, text(owner, "name"))) if text(owner, "kind") == kind else None
+        for kind, wanted in (("ReplicaSet", "Deployment"), ("Job", "CronJob")):
+            owned = self.all[f"{kind.lower()}s"].get((namespace, text(owner, "name"))) if text(owner, "kind") == kind else None
             behind = controller(owned)
-            if label in self.attach and text(behind, "kind") == wanted:
-                labels |= meta("pod_", **{f"{label}_name": text(behind, "name")})
+            if wanted.lower() in self.attach and text(behind, "kind") == wanted:
+                labels |= meta("pod_", **{f"{wanted.lower()}_name": text(behind, "name")})
         if "job" in self.attach and text(owner, "kind") == "Job" and text(owner, "name"):
             labels |= meta("pod_", job_name=text(owner, "name"))
         return labels
@@ -351,15 +355,16 @@ def joined(
         target |= joined_service(cluster, of_service)
         if prometheus:
             target |= entry_node(cluster, prefix, entry)
-        if kind == "Pod" and where in cluster.all["pods"]:
+        is_seen = not cluster.apart or where[0] == key(item)[0]  # D45
+        if kind == "Pod" and where in cluster.all["pods"] and is_seen:
             value = None if prometheus and prefix == "endpointslice" and part(port, "port") is None else number(port, "port")
             covered.setdefault(where, set()).update(() if value is None else (value,))
             found = cluster.all["pods"][where]
             target |= {} if prometheus else pod_place(cluster, found)  # D22, D23, D45
             target |= pod_labels(cluster, found)
-            container = {} if value is None else matching_container(found, value, sidecars_only and not prometheus)  # D14
-            target |= container
-            if container and prometheus and prefix == "endpoint":
+            matching = {} if value is None else matching_container(found, value, sidecars_only and not prometheus)  # D14
+            target |= matching
+            if matching and prometheus and prefix == "endpoint":
                 target |= meta("pod_container_port_", protocol=text(port, "protocol"))  # D17
         yield target
     for where, ports in covered.items():

@@ -124,10 +124,10 @@ POD_STATUS: Fields = {
 }
 # Owners of pods, and their owners.
 OWNED = st.sampled_from(["a", "a", "b", ""])
-OWNERS = some(record({"kind": st.sampled_from(["ReplicaSet", "ReplicaSet", "Job", "Job", "x", ""]), "name": OWNED, "controller": st.booleans()}))
-SECOND_OWNERS = some(
-    record({"kind": st.sampled_from(["Deployment", "CronJob", "Rollout", ""]), "name": NAMES, "controller": st.sampled_from([True, True, False])}), 2
-)
+OWNER_KINDS = st.sampled_from(["ReplicaSet", "ReplicaSet", "Job", "Job", "x", ""])
+OWNERS = some(record({"kind": OWNER_KINDS, "name": OWNED, "controller": st.booleans(), "uid": UNREAD}))
+SECOND_OWNER_KINDS = st.sampled_from(["Deployment", "CronJob", "Rollout", ""])
+SECOND_OWNERS = some(record({"kind": SECOND_OWNER_KINDS, "name": NAMES, "controller": st.sampled_from([True, True, False])}), 2)
 
 SERVICE_SPEC: Fields = {
     "type": st.sampled_from(["ClusterIP", "NodePort", "LoadBalancer", "ExternalName", ""]),

@@ -58,14 +58,14 @@ async def test_watches_and_objects_are_shared_by_jobs_of_both_dialects() -> None
 
 async def test_a_discovery_has_a_dialect_and_a_job_may_have_another() -> None:
     """`watch` without one takes the discovery's."""
-    async with live({"pods": [pod("done", "2001:db8::1") | {"status": {"podIP": "2001:db8::1", "phase": "Failed"}}]}) as it:
-        async with Discovery(dialect="prometheus") as discovery:
-            own = discovery.watch("own", it.config("pod"))
-            other = discovery.watch("other", it.config("pod"), dialect="victoriametrics")
-            await own.synced()
-            await other.synced()
-            assert [work["__address__"] for work in own.scrape_works()] == ["[2001:db8::1]:8080"]
-            assert other.scrape_works() == ()
+    done = pod("done", "2001:db8::1") | {"status": {"podIP": "2001:db8::1", "phase": "Failed"}}
+    async with live({"pods": [done]}) as it, Discovery(dialect="prometheus") as discovery:
+        own = discovery.watch("own", it.config("pod"))
+        other = discovery.watch("other", it.config("pod"), dialect="victoriametrics")
+        await own.synced()
+        await other.synced()
+        assert [work["__address__"] for work in own.scrape_works()] == ["[2001:db8::1]:8080"]
+        assert other.scrape_works() == ()
 
 
 @pytest.mark.parametrize("role", ["pod", "endpoints", "endpointslice"])

@@ -1,4 +1,4 @@
-"""The plain statement of the label rules against what vmagent and Prometheus discovered, and the compiled heart against the plain statement."""
+"""The plain statement of the label rules against what real programs discovered, and the compiled heart against the plain statement."""
 
 import random
 from collections import Counter

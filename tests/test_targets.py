@@ -197,8 +197,8 @@ def new_object(choose: random.Random, plural: str) -> Object:
         kind = choose.choice(("Pod", "Pod", "Pod", "Pod", "Node", ""))
         where = choose.choice(("web", "web", "db", "", None))
         target = {"kind": kind, "name": choose.choice(("a", "b", "c", "")), "namespace": where}
-        where = {"nodeName": choose.choice("abc")} if choose.random() < 0.5 else {}
-        return {"ip": f"192.0.2.{choose.randrange(9)}"} | ({"targetRef": target} if choose.random() < 0.9 else {}) | where
+        on = {"nodeName": choose.choice("abc")} if choose.random() < 0.5 else {}
+        return {"ip": f"192.0.2.{choose.randrange(9)}"} | ({"targetRef": target} if choose.random() < 0.9 else {}) | on
 
     def addresses(most: int) -> list[Object]:
         return [address() for _ in range(choose.randrange(most + 1))]
@@ -218,7 +218,8 @@ def new_object(choose: random.Random, plural: str) -> Object:
         return new_slice(f"{name}-{other}", choose.choice("abc"), *addresses(5), namespace=namespace, ports=ports)
     if plural == "services":
         service = new_service(name, namespace, x=other)
-        service["spec"] |= {"ipFamilyPolicy": choose.choice(("SingleStack", "RequireDualStack")), "ipFamilies": [choose.choice(("IPv4", "IPv6"))]}
+        family = choose.choice(("IPv4", "IPv6"))
+        service["spec"] |= {"ipFamilyPolicy": choose.choice(("SingleStack", "RequireDualStack")), "ipFamilies": [family]}
         return service
     if plural == "nodes":
         return new_node(name, x=other)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from ..cases import Case
 from ..plan import Plan
-from . import clients, decode, endpoints, events, growth, many_jobs, roles, sync, turnovers
+from . import clients, decode, dialects, endpoints, events, growth, many_jobs, roles, sync, turnovers
 
 STAGES: dict[str, Callable[[Plan], Iterator[Case]]] = {
     "sync": sync.measure,
@@ -17,5 +17,6 @@ STAGES: dict[str, Callable[[Plan], Iterator[Case]]] = {
     "clients": clients.measure,
     "growth": growth.measure,
     "roles": roles.measure,
+    "dialects": dialects.measure,
     "turnovers": turnovers.measure,
 }

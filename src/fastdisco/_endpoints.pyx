@@ -178,7 +178,7 @@ cdef class EndpointsWriter(TargetWriter):
         cdef Record* found
         cdef uint32_t at = part
         cdef bint seen = False
-        if self.names_pod(words):
+        if self.names_pod(words) and not self.is_apart(record.words[META_NAMESPACE], words[ADDRESS_TARGET_NAMESPACE]):
             found = self.referee(POD, words[ADDRESS_TARGET_NAMESPACE], words[ADDRESS_TARGET_NAME])
             if found != NULL:
                 pod = found.words
@@ -191,6 +191,10 @@ cdef class EndpointsWriter(TargetWriter):
         if pod != NULL and seen and not (pod[POD_IP] <= EMPTY and self.profile & PROMETHEUS):
             self.extra_targets(record, part, service, pod)
         return 0
+
+    cdef bint is_apart(self, uint32_t namespace, uint32_t other) noexcept:
+        """D45: where namespaces are named, Prometheus discovers each for itself."""
+        return self.apart and self.profile & PROMETHEUS and namespace != other
 
     cdef int main_targets(
         self, Record* record, uint32_t at, uint32_t part, const uint32_t* service, const uint32_t* pod,

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from typing import TypeAlias, final
 
-from ._labels import Labels
 from ._batch import Batch
 from ._endpoints import EndpointsWriter
+from ._labels import Labels
 
 _Part: TypeAlias = tuple[int, tuple[tuple[int, Labels], ...]]
 
@@ -18,6 +18,9 @@ class Renderer(EndpointsWriter):
 
     def unsubscribe(self, role: str, profile: int) -> None:
         """Takes one `subscribe` back."""
+
+    def keep_apart(self) -> None:
+        """Namespaces were named: where the dialect has it so, endpoints of one do not see pods of another."""
 
     def know_nodes(self, budget: int = 20000) -> bool:
         """All nodes have been listed: pods of others go where the dialect has it so. In slices of objects; True: call again."""

@@ -48,6 +48,10 @@ cdef class Renderer(EndpointsWriter):
             self.store.shown[JOB] += by
         return 0
 
+    def keep_apart(self) -> None:
+        """Namespaces were named: in Prometheus' dialect endpoints of one do not see pods of another (D45)."""
+        self.apart = True
+
     def know_nodes(self, Py_ssize_t budget=20000) -> bool:
         """All nodes have been listed: pods of others go where the dialect has it so (D8). In slices of objects; True: call again."""
         cdef Store store = self.store

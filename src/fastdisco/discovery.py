@@ -19,7 +19,7 @@ from .errors import ApiError, ConfigError, DecodeError, NetworkError
 from .group_watcher import GroupKey, GroupWatcher, Pace
 from .metrics import Metrics
 from .relabel_config import RelabelConfig
-from .roles import RESOURCES, SELECTED, kinds_of, profile_of
+from .roles import RESOURCES, SELECTORS, kinds_of, profile_of
 from .rule_table import RuleTable
 from .target_labels import TargetDefaults, default_labels
 from .thread import DiscoveryThread
@@ -276,13 +276,11 @@ def group_key(config: KubernetesSDConfig, dialect: str = "victoriametrics") -> G
 
 
 def _check_selectors(config: KubernetesSDConfig) -> None:
-    allowed = SELECTED[config.role]
+    allowed = SELECTORS[config.role]
     seen: set[str] = set()
     for index, selector in enumerate(config.selectors):
         if selector.role not in allowed:
-            raise ConfigError(
-                f"selectors[{index}].role: role {config.role} has selectors for {', '.join(allowed)} only in this dialect, not for {selector.role}"
-            )
+            raise ConfigError(f"selectors[{index}].role: in this dialect role {config.role} has selectors for {', '.join(allowed)} only")
         if selector.role in seen:
             raise ConfigError(f"selectors[{index}].role: a second selector for {selector.role}; in this dialect there is one of a role")
         seen.add(selector.role)

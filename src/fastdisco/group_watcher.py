@@ -87,6 +87,8 @@ class GroupWatcher:
         self._pace = pace
         self._on_idle = on_idle
         self._renderer = Renderer(self.store)
+        if key.namespaces:
+            self._renderer.keep_apart()
         self._decoders: dict[URLWatcher, Decoder] = {}
         self._watchers: dict[str, list[URLWatcher]] = {}
         self._loads = DirectLoads(self._fetch, lambda wanted: self.store.get(*wanted) is not None, self._deliver, metrics)

@@ -55,7 +55,7 @@ RESOURCES = {
 }
 
 _JOINED = {"endpoints": ("pod", "service"), "endpointslice": ("pod", "service")}
-SELECTED = {
+SELECTORS = {
     "node": ("node",),
     "pod": ("pod", "node"),
     "service": ("service",),
@@ -83,7 +83,7 @@ def profile_of(role: str, attach: AttachMetadata, dialect: str = "victoriametric
 
 
 def kinds_of(role: str, profile: int) -> tuple[str, ...]:
-    """The kinds that have to be watched for a role's targets, its own first. The name of a Job is in its pods: for that nothing is watched."""
+    """The kinds that have to be watched for a role's targets, its own first; for the name of a Job none, since its pods have it."""
     attached = (
         ("node", ATTACH_NODE), ("namespace", ATTACH_NAMESPACE), ("replicaset", ATTACH_DEPLOYMENT), ("job", ATTACH_CRONJOB),
     )  # fmt: skip

@@ -11,7 +11,17 @@ from dataclasses import fields
 from typing import NoReturn, TypeVar
 
 from fastdisco import __version__
-from fastdisco.config import DIALECTS, ROLES, AttachMetadata, Authorization, KubernetesSDConfig, Namespaces, Selector, TLSConfig, load_sd_config
+from fastdisco.config import (
+    DIALECTS,
+    ROLES,
+    AttachMetadata,
+    Authorization,
+    KubernetesSDConfig,
+    Namespaces,
+    Selector,
+    TLSConfig,
+    load_sd_config,
+)
 from fastdisco.errors import ConfigError
 from fastdisco.sections import parse_duration
 
@@ -164,7 +174,10 @@ def _add_targets(command: argparse.ArgumentParser) -> None:
 
 
 def _add_dialect(to: argparse._ActionsContainer) -> None:
-    to.add_argument("--dialect", choices=DIALECTS, default=DIALECTS[0], metavar="NAME", help=f"whose labels to make: {', '.join(DIALECTS)} (default: {DIALECTS[0]})")
+    to.add_argument(
+        "--dialect", choices=DIALECTS, default=DIALECTS[0], metavar="NAME",
+        help=f"whose labels to make, and rules to run: {', '.join(DIALECTS)} (default: {DIALECTS[0]})",
+    )  # fmt: skip
 
 
 def _add_timeout(to: argparse._ActionsContainer) -> None:

@@ -81,7 +81,8 @@ def _head(route: Route, version: int, token: str = "", remaining: int | None = N
         metadata["continue"] = token
         if remaining is not None:
             metadata["remainingItemCount"] = remaining
-    return b'{"kind":"%bList","apiVersion":"%b","metadata":%b,"items":[' % (route.kind.encode(), route.api_version.encode(), orjson.dumps(metadata))
+    kind, api_version = route.kind.encode(), route.api_version.encode()
+    return b'{"kind":"%bList","apiVersion":"%b","metadata":%b,"items":[' % (kind, api_version, orjson.dumps(metadata))
 
 
 def _frames(head: bytes, bodies: Sequence[bytes]) -> list[list[bytes]]:
