@@ -148,20 +148,31 @@ def kind_of(value: object) -> str:
 
 def load_yaml(file: Path) -> Any:
     """What a YAML file holds; ConfigError if it cannot be read, is no YAML or gives a key twice."""
+    try:
+        loaded, repeated = parse_yaml(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file}: cannot be read: {error}") from None
+    except ConfigError as error:
+        raise ConfigError(f"{file}: {error}") from None
+    if repeated:
+        raise ConfigError(f"{file}: {repeated[0]}")
+    return loaded
+
+
+def parse_yaml(text: str) -> tuple[Any, tuple[str, ...]]:
+    """What a YAML text holds, and a mistake for each key that is given twice; then it holds nothing. ConfigError if it is no YAML."""
     import yaml
 
     try:
-        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(file.read_text(encoding="utf-8"))
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)
         node = loader.get_single_node()
-        repeated = next(_repeated(node, "", set()), None)
-        loaded = loader.construct_document(node) if node is not None and repeated is None else None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{file}: cannot be read: {error}") from None
-    except (yaml.YAMLError, ValueError) as error:  # ValueError: a date or a number that is none
-        raise ConfigError(f"{file}: no valid YAML: {' '.join(str(error).split())}") from None
-    if repeated is not None:
-        raise ConfigError(f"{file}: {repeated}")
-    return loaded
+        repeated = tuple(_repeated(node, "", set()))
+        return loader.construct_document(node) if node is not None and not repeated else None, repeated
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: a date or a number that is none
+        # not the error's own text: it may quote the line, and a password in it
+        mark = getattr(error, "problem_mark", None)
+        place = f", in line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise ConfigError(f"no valid YAML: {getattr(error, 'problem', None) or error}{place}") from None
 
 
 def _repeated(node: yaml.Node | None, path: str, seen: set[int]) -> Iterator[str]:

@@ -46,6 +46,9 @@ _EXPLAIN_EPILOG = """\
 Exit status: 0, the object is known, whether or not it gives targets; 1, it is not, or there was no sync; 2, the flags or the
 configuration file are wrong.
 """
+_CHECK_EPILOG = """\
+Exit status: 0, the file can be run; 1, it has mistakes; 2, the flags are wrong. No server is asked.
+"""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -66,6 +69,7 @@ def parser() -> argparse.ArgumentParser:
     for name, text, epilog, add in (
         ("targets", "print the targets of one discovery as JSON", _TARGETS_EPILOG, _add_targets),
         ("explain", "show what became of one object in one job, rule by rule", _EXPLAIN_EPILOG, _add_explain),
+        ("check", "tell what a configuration file would run, and all mistakes in it", _CHECK_EPILOG, _add_check),
         ("run", "discover continuously and serve targets and metrics; in this version: of a demo", "", _add_run),
     ):
         one = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".", epilog=epilog, allow_abbrev=False)
@@ -178,8 +182,24 @@ def _add_explain(command: argparse.ArgumentParser) -> None:
     command.add_argument("--config", required=True, metavar="FILE", help="a configuration with scrape_configs")
     command.add_argument("--job", required=True, metavar="NAME", help="which job of the file")
     command.add_argument("--json", action="store_true", help="print JSON")
-    _add_dialect(command)
+    _add_reading(command)
     _add_timeout(command)
+
+
+def _add_check(command: argparse.ArgumentParser) -> None:
+    command.add_argument("file", metavar="FILE", help="a configuration of Prometheus or vmagent")
+    command.add_argument("--output", choices=("text", "json"), default="text", help="how to tell it (default: text)")
+    _add_reading(command)
+
+
+def _add_reading(command: argparse.ArgumentParser) -> None:
+    """How a configuration file is read."""
+    command.add_argument("--settings", metavar="FILE", help="what only fastdisco has: {defaults: {...}, jobs: {NAME: {...}}}")
+    command.add_argument(
+        "--dialect", choices=("auto", "victoriametrics", "prometheus"), default="auto",
+        help="whose configuration it is, and whose labels to make (default: auto, by keys that only one of them accepts)",
+    )  # fmt: skip
+    command.add_argument("--config.expand-env", dest="expand_env", action="store_true", help="expand $(NAME) in the file")
 
 
 def _add_run(command: argparse.ArgumentParser) -> None:
