@@ -13,7 +13,7 @@ from fastdisco.regexes import Runs
 from fastdisco.relabel_config import RelabelConfig, plain_text
 from fastdisco.rules import compile_rule
 from fastdisco.scrape_config import ScrapeConfig
-from fastdisco.sections import mapping_at, parse_duration, typed
+from fastdisco.sections import mapping_at, parse_duration, typed, within
 from fastdisco.target_labels import TargetDefaults
 
 from .documents import Documents, Job
@@ -108,9 +108,11 @@ def _rules(file: Path, path: str, written: object, dialect: str, mistakes: Mista
     rules = []
     with mistakes.at(file):
         for index, rule in enumerate(typed(path, written or [], list)):
-            with mistakes.at(file, f"{path}[{index}]"):
-                made = RelabelConfig.from_dict(mapping_at("", rule))
-                compile_rule(made, dialect, Runs())
+            place = f"{path}[{index}]"
+            with mistakes.at(file):
+                made = RelabelConfig.from_dict(rule, path=place)
+                with within(place):
+                    compile_rule(made, dialect, Runs())
                 rules.append(made)
     return tuple(rules)
 

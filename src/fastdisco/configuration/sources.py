@@ -68,9 +68,10 @@ class Reader:
 
 
 def files_of(pattern: str) -> tuple[Path, ...]:
-    """As Go matches: `*` matches names with a dot in front too, `[^…]` is what is not in it, and `**` is no more than `*`."""
+    """As Go matches: `*` matches names with a dot in front too, `[^…]` is what is not in it, and `**` is no more than `*`. No folders."""
     written = re.sub(r"\\(.)", lambda escaped: f"[{escaped[1]}]", pattern.replace("[^", "[!"))
-    return tuple(map(Path, sorted(glob.glob(written, include_hidden=True))))  # noqa: PTH207  patterns may be absolute
+    found = map(Path, sorted(glob.glob(written, include_hidden=True)))  # noqa: PTH207  patterns may be absolute
+    return tuple(file for file in found if not file.is_dir())
 
 
 def _checksum(file: Path) -> str:

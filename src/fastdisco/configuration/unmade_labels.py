@@ -65,10 +65,10 @@ def _why(name: str, job: ScrapeConfig) -> str:
 
 def _close(name: str, names: LabelNames) -> str:
     """The name that was meant; of a family, with the key that is written."""
-    candidates = {known: known for known in names.names}
+    candidates = set(names.names)
     for family in names.families:
-        for cut in (len(family) - 1, len(family), len(family) + 1):  # a letter too few or too many
-            candidates.setdefault(family + name[cut:], family + name[cut:])
+        words = family.count("_")
+        candidates |= {family + key for key in name.split("_", words)[words:] if key}
     close = difflib.get_close_matches(name, sorted(candidates), 1, 0.9)
     return close[0] if close else ""
 
