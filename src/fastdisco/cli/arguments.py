@@ -12,6 +12,7 @@ from typing import NoReturn, TypeVar
 from fastdisco import __version__
 from fastdisco.config import ROLES, AttachMetadata, Authorization, KubernetesSDConfig, Namespaces, Selector, TLSConfig, load_sd_config
 from fastdisco.errors import ConfigError
+from fastdisco.kubeconfig import with_kubeconfig
 from fastdisco.sections import parse_duration
 
 T = TypeVar("T")
@@ -23,10 +24,15 @@ RUN_PODS = 1000
 """Sizes of the cluster of a demo."""
 
 _ATTACHED = ("node", "namespace")
-_CONNECTION = ("api_server", "bearer_token_file", "ca_file", "insecure_skip_tls_verify")
+_CONNECTION = ("api_server", "kubeconfig", "context", "bearer_token_file", "ca_file", "insecure_skip_tls_verify")
 _DISCOVERY = ("role", "namespace", "own_namespace", "selector", "attach_metadata")
 # keys of a configuration that flags spell otherwise
-_FLAGS = {"namespaces": "--namespace", "namespaces.own_namespace": "--own-namespace", "selectors": "--selector"}
+_FLAGS = {
+    "kubeconfig_file": "--kubeconfig",
+    "namespaces": "--namespace",
+    "namespaces.own_namespace": "--own-namespace",
+    "selectors": "--selector",
+}
 
 _DESCRIPTION = "The scrape targets of a Kubernetes cluster, live."
 _EPILOG = """\
@@ -91,6 +97,8 @@ def sd_config(arguments: argparse.Namespace) -> KubernetesSDConfig:
         return load_sd_config(arguments.sd_config) if arguments.sd_config != STANDARD_INPUT else _read_sd_config()
     if not arguments.role:
         arguments.usage("one of the arguments --role and --sd-config is required")
+    if arguments.context and not arguments.kubeconfig:
+        arguments.usage("argument --context: not allowed without argument --kubeconfig")
     if arguments.demo and (refused := [name for name in given if name in _CONNECTION]):
         arguments.usage(f"argument --{refused[0].replace('_', '-')}: not allowed with argument --demo")
     try:
@@ -129,8 +137,9 @@ def _from_flags(arguments: argparse.Namespace) -> KubernetesSDConfig:
         namespaces = Namespaces(tuple(arguments.namespace), arguments.own_namespace)
     except ConfigError as error:
         raise error.within("namespaces") from None
-    return KubernetesSDConfig(
+    config = KubernetesSDConfig(
         role=arguments.role,
+        kubeconfig_file=arguments.kubeconfig,
         api_server=arguments.api_server,
         namespaces=namespaces,
         selectors=tuple(arguments.selector),
@@ -138,6 +147,7 @@ def _from_flags(arguments: argparse.Namespace) -> KubernetesSDConfig:
         authorization=Authorization(credentials_file=token) if token else None,
         tls_config=TLSConfig(ca_file=ca_file, insecure_skip_verify=insecure) if ca_file or insecure else None,
     )
+    return with_kubeconfig(config, context=arguments.context) if arguments.kubeconfig else config
 
 
 def _add_targets(command: argparse.ArgumentParser) -> None:
@@ -152,6 +162,8 @@ def _add_targets(command: argparse.ArgumentParser) -> None:
     what.add_argument("--attach-metadata", type=_attached, default=(), metavar="KIND,...", help="node, namespace: add their labels")
     where = command.add_argument_group("where to look")
     where.add_argument("--api-server", default="", metavar="URL")
+    where.add_argument("--kubeconfig", default="", metavar="FILE", help="a kubeconfig, in place of the other flags of this group")
+    where.add_argument("--context", default="", metavar="NAME", help="of the kubeconfig (default: its current one)")
     where.add_argument("--bearer-token-file", default="", metavar="FILE")
     where.add_argument("--ca-file", default="", metavar="FILE", help="certificates that the API server's is checked against")
     where.add_argument("--insecure-skip-tls-verify", action="store_true", help="do not check the API server's certificate")

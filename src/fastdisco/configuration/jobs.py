@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fastdisco.config import KubernetesSDConfig
 from fastdisco.errors import ConfigError
 from fastdisco.regexes import Runs
 from fastdisco.relabel_config import RelabelConfig, plain_text
@@ -16,17 +15,19 @@ from fastdisco.scrape_config import ScrapeConfig
 from fastdisco.sections import mapping_at, parse_duration, typed, within
 from fastdisco.target_labels import TargetDefaults
 
+from .discoveries import read_discoveries
 from .documents import Documents, Job
 from .mistakes import Mistakes
 from .peer_keys import PROMETHEUS
-from .settings import ENGINE_KEYS, Settings
+from .settings import Settings
+from .sources import Reader
 
 # as Prometheus has it: whole numbers, and each unit once, the longest first
 _PROMETHEUS_DURATION = re.compile(r"0|(?=\d)(\d+y)?(\d+w)?(\d+d)?(\d+h)?(\d+m)?(\d+s)?(\d+ms)?")
 _INTERVAL, _TIMEOUT = 60.0, 10.0  # seconds; both peers' defaults
 
 
-def read_jobs(documents: Documents, dialect: str, settings: Settings, mistakes: Mistakes) -> tuple[ScrapeConfig, ...]:
+def read_jobs(documents: Documents, dialect: str, settings: Settings, reader: Reader, mistakes: Mistakes) -> tuple[ScrapeConfig, ...]:
     """Those that discover in Kubernetes, in order. Of the others only the names are looked at."""
     common = _Common(documents, dialect, mistakes)
     seen: dict[str, Job] = {}
@@ -40,7 +41,7 @@ def read_jobs(documents: Documents, dialect: str, settings: Settings, mistakes: 
             mistakes.add(job.file, f"{job.path}.job_name: {seen[name].file}: {seen[name].path} is called {name!r} too")
         seen.setdefault(name, job)
         if job.written.get("kubernetes_sd_configs"):
-            made.append(_job(job, name, documents, common, settings, mistakes))
+            made.append(_job(job, name, documents, common, settings, reader, mistakes))
     return tuple(one for one in made if one is not None)
 
 
@@ -62,11 +63,13 @@ class _Common:
                 mistakes.add(file, "global.scrape_timeout: must not be longer than the scrape_interval")
 
 
-def _job(job: Job, name: str, documents: Documents, common: _Common, settings: Settings, mistakes: Mistakes) -> ScrapeConfig | None:
+def _job(
+    job: Job, name: str, documents: Documents, common: _Common, settings: Settings, reader: Reader, mistakes: Mistakes
+) -> ScrapeConfig | None:
     count = len(mistakes.found)
     own = settings.of(name)
     dialect = own.dialect or common.dialect
-    configs = _configs(job, documents.main.parent, common.dialect, mistakes)
+    configs = read_discoveries(job, documents.main.parent, common.dialect, reader, mistakes)
     rules = _rules(job.file, f"{job.path}.relabel_configs", job.written.get("relabel_configs"), dialect, mistakes)
     defaults = _defaults(job, common, mistakes)
     if len(mistakes.found) > count:
@@ -79,29 +82,6 @@ def _job(job: Job, name: str, documents: Documents, common: _Common, settings: S
         dialect,
         True if own.disable_sharding is None else own.disable_sharding,
     )
-
-
-def _configs(job: Job, main: Path, dialect: str, mistakes: Mistakes) -> list[KubernetesSDConfig]:
-    # Names of files start where the peer has them start.
-    directory = str(job.file.parent if dialect == PROMETHEUS else main)
-    configs = []
-    with mistakes.at(job.file, job.path):
-        for index, written in enumerate(typed("kubernetes_sd_configs", job.written["kubernetes_sd_configs"], list)):
-            path = f"{job.path}.kubernetes_sd_configs[{index}]"
-            if not isinstance(written, Mapping):
-                mistakes.add(job.file, f"{path}: must be a mapping")
-                continue
-            given = [key for key in ENGINE_KEYS if key in written]
-            for key in given:
-                mistakes.add(job.file, f"{path}.{key}: no peer would load this file; say it in a file for --settings")
-            config = mistakes.read(
-                job.file,
-                path,
-                {key: value for key, value in written.items() if key not in given},
-                lambda mapping: KubernetesSDConfig.from_dict(mapping, directory=directory),
-            )
-            configs += [config] if config is not None else []
-    return configs
 
 
 def _rules(file: Path, path: str, written: object, dialect: str, mistakes: Mistakes) -> tuple[RelabelConfig, ...]:

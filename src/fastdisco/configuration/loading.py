@@ -71,7 +71,7 @@ def load_configuration(
     reader, mistakes = Reader(), Mistakes()
     read = read_settings(Path(settings), reader, mistakes) if settings else Settings()
     documents, decision = _read(Path(file), reader, dialect, read, expand_env, environment, mistakes)
-    jobs = read_jobs(documents, decision.dialect, read, mistakes)
+    jobs = read_jobs(documents, decision.dialect, read, reader, mistakes)
     not_used, warnings = find_unused(documents, decision.dialect, mistakes)
     for name in read.jobs:
         if documents.jobs and all(job.written.get("job_name") != name for job in documents.jobs):

@@ -94,9 +94,7 @@ _SHARED_KINDS = (
     "azure consul digitalocean dns docker dockerswarm ec2 eureka file gce hetzner http kuma linode marathon nomad openstack ovhcloud "
     "puppetdb"
 ).split()
-_PROMETHEUS_KINDS = (
-    "aws ecs elasticache ionos lightsail msk nerve oci outscale rds scaleway serverset stackit triton uyuni vultr"
-).split()
+_PROMETHEUS_KINDS = ("aws ecs elasticache ionos lightsail msk nerve oci outscale rds scaleway serverset stackit triton uyuni vultr").split()
 
 JOB = _keys(
     "job_name scrape_interval scrape_timeout metrics_path honor_labels honor_timestamps scheme params relabel_configs "

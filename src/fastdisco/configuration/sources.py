@@ -48,6 +48,10 @@ class Reader:
             raise found
         return found
 
+    def watch(self, file: Path) -> None:
+        """A change of this file is one of the configuration, too; somebody else reads it."""
+        self._checksums.setdefault(file, _checksum(file))
+
     def files(self, pattern: str) -> tuple[Path, ...]:
         """The files that a pattern matches now, sorted."""
         if pattern not in self._matched:
