@@ -208,7 +208,7 @@ def test_mistakes_in_files_name_the_file(tmp_path: Path) -> None:
     file.write_text("role: [")
     with pytest.raises(ConfigError, match=r"sd\.yml: no valid YAML"):
         load_sd_config(file)
-    file.write_text("role: pod\nnamespaces: {names: [1]}")
+    file.write_text("role: pod\nnamespaces: {names: [[1]]}")
     with pytest.raises(ConfigError, match=r"sd\.yml: namespaces\.names\[0\]: must be a string"):
         load_sd_config(file)
     file.write_text("")

@@ -116,6 +116,33 @@ def test_a_kind_of_discovery_that_is_newer_than_this_is_another_kind(tmp_path: P
     assert "scrape_configs[0].moon_sd_configs: " in read.warnings[0]
 
 
+def test_where_a_text_is_due_a_scalar_is_what_is_written(tmp_path: Path) -> None:
+    """As in both peers, whatever YAML takes it for: a number in octal, yes, a date, minutes and seconds."""
+    (job,) = load(
+        tmp_path,
+        """
+scrape_configs:
+- job_name: 010
+  metrics_path: yes
+  params: {a: [1.0, 12:30, no]}
+  kubernetes_sd_configs: [{role: pod, namespaces: {names: [123]}}]
+  relabel_configs:
+  - {source_labels: [on, 5], target_label: 7, replacement: 2020-01-01, separator: 1_0}
+  - {action: hashmod, source_labels: [a], target_label: b, modulus: 8}
+  - {regex: [1.0, true, 2], target_label: x}
+""",
+    ).jobs
+    assert (job.job_name, job.target_defaults) == ("010", TargetDefaults(metrics_path="yes", params={"a": ("1.0", "12:30", "no")}))
+    assert job.kubernetes_sd_configs[0].namespaces.names == ("123",)
+    assert job.relabel_configs == (
+        RelabelConfig(source_labels=("on", "5"), target_label="7", replacement="2020-01-01", separator="1_0"),
+        RelabelConfig("hashmod", ("a",), target_label="b", modulus=8),
+        RelabelConfig(regex="1|true|2", target_label="x"),
+    )
+    texts = [job.job_name, *job.relabel_configs[0].source_labels, job.relabel_configs[0].replacement]
+    assert {type(text) for text in texts} == {str}
+
+
 # ---- mistakes ----
 
 
@@ -132,7 +159,7 @@ def test_a_kind_of_discovery_that_is_newer_than_this_is_another_kind(tmp_path: P
         ("global:\n  a: 1\n  b: 2\n  a: 3", "global.a: given twice, on lines 2 and 4"),
         ("scrape_configs:\n- x: a\n- job_name: b\n  job_name: c", "scrape_configs[1].job_name: given twice, on lines 3 and 4"),
         ("scrape_configs: [{}]", "scrape_configs[0].job_name: missing"),
-        ("scrape_configs: [{job_name: 5}]", "scrape_configs[0].job_name: must be a string; put it in quotes"),
+        ("scrape_configs: [{job_name: [5]}]", "scrape_configs[0].job_name: must be a string, not a list"),
         ("scrape_configs: [{job_name: a, PODS, scheme: ftp}]", "scrape_configs[0].scheme: must be http or https"),
         ("scrape_configs: [{job_name: a, PODS, scrape_interval: x}]", "scrape_configs[0].scrape_interval: must be a duration"),
         ("scrape_configs: [{job_name: a, PODS, scrape_timeout: -1}]", "scrape_configs[0].scrape_timeout: must be above 0"),

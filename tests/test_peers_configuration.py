@@ -73,6 +73,10 @@ FILES: dict[str, tuple[bool, bool, str]] = {
     ),
     "spelling of an action": (True, True, with_rule("action: RePlace, target_label: x")),
     "numbers for texts": (True, True, with_rule("target_label: x, replacement: 9100")),
+    "dates, minutes and truth for texts": (
+        True, True, with_rule("source_labels: [on], target_label: x, replacement: 2020-01-01, separator: 12:30"),
+    ),
+    "numbers for names": (True, True, f"scrape_configs: [{{job_name: 5, {PODS.replace('pod', 'pod, namespaces: {names: [123]}')}}}]"),
     "references": (True, True, with_rule("target_label: x, replacement: '${1}$1$$'")),
     "two units in a duration": (True, True, with_key("scrape_interval: 1m30s")),
     "interval of nothing": (True, True, with_key("scrape_interval: 0s")),

@@ -13,7 +13,7 @@ from fastdisco import __version__
 from fastdisco.config import ROLES, AttachMetadata, Authorization, KubernetesSDConfig, Namespaces, Selector, TLSConfig, load_sd_config
 from fastdisco.errors import ConfigError
 from fastdisco.kubeconfig import with_kubeconfig
-from fastdisco.sections import parse_duration
+from fastdisco.sections import parse_duration, parse_yaml
 
 T = TypeVar("T")
 
@@ -118,15 +118,13 @@ def as_flag(error: ConfigError) -> str:
 
 def _read_sd_config() -> KubernetesSDConfig:
     """From standard input; relative file names in it start at the working directory."""
-    import yaml
-
     try:
-        text = sys.stdin.read() if sys.stdin is not None else ""
-        return KubernetesSDConfig.from_dict(yaml.safe_load(text))
+        loaded, repeated = parse_yaml(sys.stdin.read() if sys.stdin is not None else "")
+        if repeated:
+            raise ConfigError(repeated[0])
+        return KubernetesSDConfig.from_dict(loaded)
     except UnicodeDecodeError as error:
         raise ConfigError(f"standard input: cannot be read: {error}") from None
-    except yaml.YAMLError as error:
-        raise ConfigError(f"standard input: no valid YAML: {' '.join(str(error).split())}") from None
     except ConfigError as error:
         raise ConfigError(f"standard input: {error}") from None
 

@@ -12,7 +12,7 @@ from fastdisco.regexes import Runs
 from fastdisco.relabel_config import RelabelConfig, plain_text
 from fastdisco.rules import compile_rule
 from fastdisco.scrape_config import ScrapeConfig
-from fastdisco.sections import mapping_at, parse_duration, typed, within
+from fastdisco.sections import kind_of, mapping_at, parse_duration, typed, within
 from fastdisco.target_labels import TargetDefaults
 
 from .discoveries import read_discoveries
@@ -35,13 +35,13 @@ def read_jobs(documents: Documents, dialect: str, settings: Settings, reader: Re
     for job in documents.jobs:
         name = job.written.get("job_name")
         if not isinstance(name, str) or not name:
-            mistakes.add(job.file, f"{job.path}.job_name: " + ("missing" if name in (None, "") else "must be a string; put it in quotes"))
+            mistakes.add(job.file, f"{job.path}.job_name: {f'must be a string, not {kind_of(name)}' if name else 'missing'}")
             name = ""
         elif name in seen:
             mistakes.add(job.file, f"{job.path}.job_name: {seen[name].file}: {seen[name].path} is called {name!r} too")
         seen.setdefault(name, job)
         if job.written.get("kubernetes_sd_configs"):
-            made.append(_job(job, name, documents, common, settings, reader, mistakes))
+            made.append(_job(job, str(name), documents, common, settings, reader, mistakes))
     return tuple(one for one in made if one is not None)
 
 
