@@ -88,6 +88,7 @@ FILES: dict[str, tuple[bool, bool, str]] = {
     "global rules": (True, False, "global: {relabel_configs: [{target_label: x}]}"),
     "timeout above interval": (True, False, with_key("scrape_interval: 1s, scrape_timeout: 2s")),
     "fractions in durations": (True, False, with_key("scrape_interval: 1.5m")),
+    "a star in a folder": (True, False, "scrape_config_files: ['*/a.yml']"),
     "rule files": (False, True, "rule_files: [a.yml]"),
     "http2": (False, True, with_discovery("role: pod, api_server: 'http://127.0.0.1:1', enable_http2: false")),
     "refresh_interval": (False, True, with_key("file_sd_configs: [{files: [a.yml], refresh_interval: 1m}]")),

@@ -81,6 +81,8 @@ def test_selectors_and_references_read_labels_too() -> None:
         ("pod_lable_(.+)", "fits no label that targets of this job can have"),
         ("(pods|podz)_name", "fits no label that targets of this job can have"),
         ("(pod|node)_name", ""),
+        ("pod_name", ""),
+        ("pod_nam", "fits no label that targets of this job can have"),
         ("pod_name_.+", "fits no label that targets of this job can have"),
         ("node_label_(.+)", "fits only labels of attach_metadata that is not asked for"),
     ],

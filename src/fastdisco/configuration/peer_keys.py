@@ -55,13 +55,12 @@ def _is_vmagent_rule(key: str, value: object) -> bool:
 
 
 def other_kinds(job: Mapping[str, object]) -> tuple[str, ...]:
-    """The keys of a job that find targets elsewhere than in Kubernetes."""
-    return tuple(key for key in job if is_kind(key) and key != "kubernetes_sd_configs")
-
-
-def is_kind(key: str) -> bool:
-    """Peers get new kinds with most releases, so the names above are not the only ones."""
-    return str(key).endswith("_sd_configs") or key in ("static_configs", "vultr_configs")
+    """The keys of a job that find targets elsewhere than in Kubernetes; the tables have not all, for peers get new ones all the time."""
+    return tuple(
+        key
+        for key in job
+        if (str(key).endswith("_sd_configs") or key in ("static_configs", "vultr_configs")) and key != "kubernetes_sd_configs"
+    )
 
 
 def _keys(both: str, victoriametrics: str = "", prometheus: str = "", inner: Mapping[str, Keys] = MappingProxyType({})) -> Keys:

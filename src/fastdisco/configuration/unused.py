@@ -9,7 +9,7 @@ from typing import Any
 
 from .documents import Documents, Job
 from .mistakes import Mistakes
-from .peer_keys import GLOBAL, JOB, PROMETHEUS, TOP, Keys, is_kind, other_kinds
+from .peer_keys import GLOBAL, JOB, PROMETHEUS, TOP, Keys, other_kinds
 
 _TOP = ("global", "scrape_configs", "scrape_config_files")
 _GLOBAL = ("scrape_interval", "scrape_timeout", "relabel_configs")
@@ -52,7 +52,7 @@ def _unused(file: Path, path: str, written: Mapping[str, Any], keys: Keys, used:
     known = keys.all()
     for key in written:
         place = f"{path}{'.' if path else ''}{key}"
-        if key not in known and not (keys is JOB and is_kind(key)):
+        if key not in known:
             close = difflib.get_close_matches(str(key), sorted(known), 1)
             mistakes.add(file, f"{place}: unknown key{f'; is {close[0]} meant?' if close else ''}")
         elif key not in used:
