@@ -571,7 +571,7 @@ def test_jobs_of_two_configurations_are_told_apart(tmp_path: Path) -> None:
     assert (change.added, change.removed, change.kept) == (("new",), ("gone",), ("same",))
     assert (change.relabeled, change.replaced) == (("rules",), ("interval", "discovery"))
     sharding = with_settings(tmp_path, "{jobs: {rules: {disable_sharding: false}}}", jobs("rules"))
-    assert compare(load(tmp_path, jobs("rules")), sharding).relabeled == ("rules",)
+    assert compare(load(tmp_path, jobs("rules")), sharding).replaced == ("rules",)
     dialect = load(tmp_path, jobs("rules"), dialect="prometheus")
     assert compare(load(tmp_path, jobs("rules")), dialect).replaced == ("rules",)
     assert AttachMetadata() == dialect.jobs[0].kubernetes_sd_configs[0].attach_metadata

@@ -17,7 +17,7 @@ class ConfigurationChange:
     removed: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
     relabeled: tuple[str, ...] = ()
-    """Nothing but their rules, and whether rules may shard, is different: `APIWatcher.reconfigure` is all that it takes."""
+    """Nothing but their rules is different: `APIWatcher.reconfigure` is all that it takes."""
     replaced: tuple[str, ...] = ()
 
 
@@ -35,5 +35,4 @@ def _kind(before: ScrapeConfig | None, now: ScrapeConfig) -> str:
         return "added"
     if before == now:
         return "kept"
-    relabeled = replace(before, relabel_configs=now.relabel_configs, disable_sharding=now.disable_sharding)
-    return "relabeled" if relabeled == now else "replaced"
+    return "relabeled" if replace(before, relabel_configs=now.relabel_configs) == now else "replaced"

@@ -17,7 +17,7 @@ from .effective import effective_text
 from .environment import expand_parentheses, expand_percent
 from .jobs import read_jobs
 from .mistakes import Mistakes
-from .peer_keys import PROMETHEUS
+from .peer_keys import PROMETHEUS, VICTORIAMETRICS
 from .settings import Settings, read_settings
 from .sources import Reader, Sources
 from .unused import find_unused
@@ -29,13 +29,13 @@ class Configuration:
 
     jobs: tuple[ScrapeConfig, ...]
     """Those with `kubernetes_sd_configs`, in the order of the files."""
-    dialect: str
+    dialect: str = VICTORIAMETRICS
     """Of the file; a job may have another one by its settings."""
-    dialect_reason: str
-    not_used: tuple[str, ...]
+    dialect_reason: str = ""
+    not_used: tuple[str, ...] = ()
     """`FILE: YAML.path: why`."""
-    warnings: tuple[str, ...]
-    text: str
+    warnings: tuple[str, ...] = ()
+    text: str = ""
     """The jobs as they are run, in YAML, with `<secret>` in place of each secret."""
     sources: Sources = field(default_factory=Sources)
 
