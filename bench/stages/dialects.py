@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from fastdisco.config import DIALECTS
 
@@ -16,7 +17,8 @@ from .sync import HOLD
 def measure(plan: Plan) -> Iterator[Case]:
     """One dialect, the other, and both."""
     with plan.server(plan.sizes.roles) as server:
-        for dialects in (*((one,) for one in DIALECTS), DIALECTS):
+        for dialects in (*([one] for one in DIALECTS), [*DIALECTS]):
             case = Case("dialects", f"pods and slices of {plan.sizes.roles:,} pods, {' and '.join(dialects)}", floors=(HOLD,))
-            attempt(plan, case, ENGINE, lambda d=dialects: median(plan, lambda: run("dialects", plan.timeout, url=server.url, dialects=d)))
+            once = partial(run, "dialects", plan.timeout, url=server.url, dialects=dialects)
+            attempt(plan, case, ENGINE, partial(median, plan, once))
             yield case
