@@ -173,7 +173,7 @@ def test_a_role_of_prometheus_allows_few_selectors(role: str, allowed: set[str])
         if selected in allowed:
             group_key(one, "prometheus")
         else:
-            with pytest.raises(ConfigError, match=r"^selectors\[0\].role: role "):
+            with pytest.raises(ConfigError, match=r"^selectors\[0\]\.role: in this dialect role "):
                 group_key(one, "prometheus")
     twice = [{"role": "pod", "label": "a=b"}, {"role": "pod", "field": "spec.nodeName=n"}]
     with pytest.raises(ConfigError, match=r"^selectors\[1\].role: a second"):
