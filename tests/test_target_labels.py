@@ -7,7 +7,14 @@ from typing import Any
 import pytest
 
 from fastdisco.errors import ConfigError
-from fastdisco.target_labels import TargetDefaults, default_labels, prometheus_instance, prometheus_refusal, stored_labels, victoriametrics_instance
+from fastdisco.target_labels import (
+    TargetDefaults,
+    default_labels,
+    prometheus_instance,
+    prometheus_refusal,
+    stored_labels,
+    victoriametrics_instance,
+)
 
 
 def test_the_labels_before_the_first_rule() -> None:
