@@ -25,9 +25,10 @@ from bench.peers.program import Peer, Samples
 from bench.peers.vmagent import Vmagent
 from bench.plan import STATED, Plan, Sizes
 from bench.report import as_json, lines, table
-from bench.runs import clients, decode, engine, roles, turnovers
+from bench.runs import clients, decode, dialects, engine, roles, turnovers
 from bench.runs.child import MissingError, RunError, answer, run
 from bench.stages import STAGES
+from fastdisco.config import DIALECTS
 from fastdisco.synthetic import SyntheticProcess
 
 TINY = Sizes(
@@ -286,6 +287,15 @@ async def test_a_client_that_loses_a_pod_is_not_timed(server: SyntheticProcess, 
     monkeypatch.setitem(clients.CLIENTS, "one", one)
     with pytest.raises(RunError, match="wrong answer: 1 names, not those of the 40 pods"):
         await clients.measure(began=0.0, url=server.url, client="one")
+
+
+async def test_what_both_dialects_keep_is_checked(server: SyntheticProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The targets of each job against the server's objects."""
+    app = next(iter(server.control("apps")))
+    assert (await dialects.measure(began=time.monotonic(), url=server.url, dialects=DIALECTS, app=app))["wall"] > 0
+    monkeypatch.setattr(dialects, "_ROLES", ("node",))
+    with pytest.raises(RunError, match="wrong answer: targets by job"):
+        await dialects.measure(began=time.monotonic(), url=server.url, dialects=DIALECTS, app=app)
 
 
 async def test_roles_and_turnovers_are_checked_too(server: SyntheticProcess, monkeypatch: pytest.MonkeyPatch) -> None:
