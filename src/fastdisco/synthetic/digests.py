@@ -20,7 +20,10 @@ def digest(targets: Iterable[tuple[str, str, str, str]]) -> str:
 
 
 def target_digest(cluster: Cluster, app: str = "", *, ready: bool = False) -> dict[str, Any]:
-    """`targets` and `digest` of all pods as they are now, or of one app's, or of ready ones; ValueError unless all run, with two containers."""
+    """`targets` and `digest` of all pods as they are now, or of one app's, or of ready ones alone.
+
+    ValueError unless the cluster was made without oddities: then each pod has two containers with three ports together.
+    """
     if cluster.sizes is None or cluster.sizes.oddities:
         raise ValueError("only a cluster that was made without oddities knows its targets")
     found = [target for target in _targets(cluster, app) if not ready or target[-1] == "true"]
