@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from fastdisco.synthetic import SyntheticProcess
 
 from ..attempts import attempt
-from ..cases import Case, Figures, Times
+from ..cases import Case, Times
 from ..plan import Plan
 from ..runs.child import run
 from ..runs.decode import DECODERS
@@ -27,9 +28,5 @@ def measure(plan: Plan) -> Iterator[Case]:
 
 
 def _measure(plan: Plan, case: Case, server: SyntheticProcess, *, collector: bool) -> None:
-    for name in DECODERS:
-
-        def measure(decoder: str = name) -> Figures:
-            return run("decode", plan.timeout, url=server.url, decoder=decoder, collector=collector)
-
-        attempt(plan, case, name, measure)
+    for decoder in DECODERS:
+        attempt(plan, case, decoder, partial(run, "decode", plan.timeout, url=server.url, decoder=decoder, collector=collector))
