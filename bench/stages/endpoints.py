@@ -17,7 +17,7 @@ from ..runs.child import RunError
 from .sync import HOLD
 
 SLICE = 50  # addresses
-_LONGEST = 30.0  # seconds that a peer is waited for: Prometheus tells nothing until the slice itself changes
+_LONGEST = 90.0  # seconds that a peer is waited for: Prometheus tells nothing until the slice itself changes
 
 
 def measure(plan: Plan) -> Iterator[Case]:
