@@ -150,7 +150,7 @@ def test_the_command_prints_plain_lines_and_keeps_everything_as_json(tmp_path: P
     assert set(kept["machine"]) == {"cpu", "cores", "memory_mb", "kernel", "python"}
     assert kept["versions"]["uvloop"]
     assert (kept["seed"], kept["encoding"], kept["sizes"]["decode"]) == (7, "json", 30)
-    assert [case["stage"] for case in kept["cases"]] == ["decode", "roles"]
+    assert [case["stage"] for case in kept["cases"]] == ["decode", "decode", "roles"]
     assert all(set(case) == SHAPE for case in kept["cases"])
     assert set(kept["cases"][0]["ratios"]) == set(kept["cases"][0]["results"]) - {ENGINE}
 
