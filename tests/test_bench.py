@@ -291,11 +291,10 @@ async def test_a_client_that_loses_a_pod_is_not_timed(server: SyntheticProcess, 
 
 async def test_what_both_dialects_keep_is_checked(server: SyntheticProcess, monkeypatch: pytest.MonkeyPatch) -> None:
     """The targets of each job against the server's objects."""
-    app = next(iter(server.control("apps")))
-    assert (await dialects.measure(began=time.monotonic(), url=server.url, dialects=DIALECTS, app=app))["wall"] > 0
+    assert (await dialects.measure(began=time.monotonic(), url=server.url, dialects=DIALECTS))["wall"] > 0
     monkeypatch.setattr(dialects, "_ROLES", ("node",))
     with pytest.raises(RunError, match="wrong answer: targets by job"):
-        await dialects.measure(began=time.monotonic(), url=server.url, dialects=DIALECTS, app=app)
+        await dialects.measure(began=time.monotonic(), url=server.url, dialects=DIALECTS)
 
 
 async def test_roles_and_turnovers_are_checked_too(server: SyntheticProcess, monkeypatch: pytest.MonkeyPatch) -> None:
