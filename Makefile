@@ -59,7 +59,7 @@ lint: build
 	$(if $(MODULES),$(BIN)/stubtest --mypy-config-file pyproject.toml --allowlist tests/stubtest-allowlist.txt $(MODULES))
 
 measure: build
-	$(BIN)/python -m bench --stages sync,jobs,roles,turnovers $(ARGS)
+	$(BIN)/python -m bench --stages sync,jobs,roles,dialects,turnovers $(ARGS)
 
 # With every peer that is there.
 PEERS = $(foreach name,vmagent prometheus,$(if $(shell command -v $${XDG_CACHE_HOME:-$$HOME/.cache}/fastdisco-peers/$(name) $(name)),--peer $(name)))

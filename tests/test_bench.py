@@ -236,7 +236,6 @@ async def test_the_engine_is_believed_only_if_its_targets_are_the_server_s(
     server: SyntheticProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The number and the contents; of all targets and of those that a job keeps."""
-    app = next(iter(server.control("apps")))
     jobs: list[dict[str, Any]] = [{"name": "all"}, {"name": "one", "app": app}]
     figures = await engine.measure(began=time.monotonic(), url=server.url, jobs=jobs)
     assert figures["wall"] > 0
@@ -291,11 +290,10 @@ async def test_a_client_that_loses_a_pod_is_not_timed(server: SyntheticProcess, 
 
 async def test_what_both_dialects_keep_is_checked(server: SyntheticProcess, monkeypatch: pytest.MonkeyPatch) -> None:
     """The targets of each job against the server's objects."""
-    app = next(iter(server.control("apps")))
-    assert (await dialects.measure(began=time.monotonic(), url=server.url, dialects=DIALECTS, app=app))["wall"] > 0
+    assert (await dialects.measure(began=time.monotonic(), url=server.url, dialects=DIALECTS))["wall"] > 0
     monkeypatch.setattr(dialects, "_ROLES", ("node",))
     with pytest.raises(RunError, match="wrong answer: targets by job"):
-        await dialects.measure(began=time.monotonic(), url=server.url, dialects=DIALECTS, app=app)
+        await dialects.measure(began=time.monotonic(), url=server.url, dialects=DIALECTS)
 
 
 async def test_roles_and_turnovers_are_checked_too(server: SyntheticProcess, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,25 +1,24 @@
-"""`dialects`: jobs of one dialect, of the other, and of both over the same objects, which are there once."""
+"""`dialects`: what jobs of the second dialect cost beside those of the first: labels, but no object."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from fastdisco.config import DIALECTS
 
 from ..attempts import attempt, median
 from ..cases import ENGINE, Case
-from ..plan import Plan, app_near
+from ..plan import Plan
 from ..runs.child import run
 from .sync import HOLD
 
 
 def measure(plan: Plan) -> Iterator[Case]:
-    """Until all are registered."""
-    pods = plan.sizes.roles
-    with plan.server(pods) as server:
-        app = app_near(server, pods // 100)
-        for dialects in ([DIALECTS[0]], [DIALECTS[1]], list(DIALECTS)):
-            case = Case("dialects", f"three roles over {pods:,} pods, {' and '.join(dialects)}", floors=(HOLD,))
-            given = {"url": server.url, "dialects": dialects, "app": app}
-            attempt(plan, case, ENGINE, lambda given=given: median(plan, lambda: run("dialects", plan.timeout, **given)))  # type: ignore[misc]
+    """One dialect, the other, and both."""
+    with plan.server(plan.sizes.roles) as server:
+        for dialects in (*([one] for one in DIALECTS), [*DIALECTS]):
+            case = Case("dialects", f"pods and slices of {plan.sizes.roles:,} pods, {' and '.join(dialects)}", floors=(HOLD,))
+            once = partial(run, "dialects", plan.timeout, url=server.url, dialects=dialects)
+            attempt(plan, case, ENGINE, partial(median, plan, once))
             yield case
