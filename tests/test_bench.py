@@ -236,6 +236,7 @@ async def test_the_engine_is_believed_only_if_its_targets_are_the_server_s(
     server: SyntheticProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The number and the contents; of all targets and of those that a job keeps."""
+    app = next(iter(server.control("apps")))
     jobs: list[dict[str, Any]] = [{"name": "all"}, {"name": "one", "app": app}]
     figures = await engine.measure(began=time.monotonic(), url=server.url, jobs=jobs)
     assert figures["wall"] > 0
