@@ -9,6 +9,7 @@ from ._index cimport index_t
 cdef enum:
     CHUNK_BITS = 12         # symbols, slots and edges lie in chunks of 4096, so that growing moves none
     CHUNK = 1 << CHUNK_BITS
+    RECENT = 256
     FAMILIES = 32           # label families that derive a label name from a key
     ALL_PARTS = 0xFFFFFFFFu
     DOOMED = 0xFFFFFFFFu    # in a symbol's `refs`; of what is doomed, `find` makes what is set aside
@@ -53,6 +54,7 @@ cdef class Symbols:
     cdef object shapes      # the label shapes of these symbols, kept by _labels
     cdef index_t derived_index
     cdef Derived* derived
+    cdef uint32_t[RECENT] derived_recent    # by the low bits of a key: the row that was asked for last; it may be another key's by now
     cdef uint32_t derived_top, derived_free
     cdef size_t derived_capacity
 

@@ -249,6 +249,9 @@ cdef class Symbols:
 
     cdef uint32_t* derived_names(self, uint32_t key) except NULL:
         """The label names made from a key, by family; the caller fills in what is 0, and owns nothing of it."""
+        cdef uint32_t recent = self.derived_recent[key & (RECENT - 1)]
+        if recent and self.derived[recent].key == key:
+            return self.derived[recent].names
         cdef uint32_t hash = <uint32_t> (key * <uint64_t> 0x9E3779B97F4A7C15u >> 32)
         cdef index_probe_t probe = index_probe(&self.derived_index, hash)
         cdef uint32_t row
@@ -258,6 +261,7 @@ cdef class Symbols:
             if row == 0:
                 break
             if self.derived[row].key == key:
+                self.derived_recent[key & (RECENT - 1)] = row
                 return self.derived[row].names
         if self.derived_free:
             row = self.derived_free

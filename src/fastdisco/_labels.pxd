@@ -29,9 +29,11 @@ cdef class Shapes(IdTable):
     cdef index_t layout_index
     cdef Layout** layouts           # by id, from 1 on
     cdef uint32_t layout_top
+    cdef uint32_t layout_latest     # the one asked for last; 0: none
     cdef uint32_t layout_cursor     # of `forget_doomed`
 
     cdef Layout* layout(self, const uint32_t* names, uint32_t count) except NULL
+    cdef bint is_layout(self, uint32_t id, const uint32_t* names, uint32_t count) noexcept
     cdef Layout* new_layout(self, const uint32_t* names, uint32_t count, uint32_t hash) except NULL
     cdef LabelShape* shape(self, const uint32_t* names, uint32_t count) except NULL
     cdef int grow_shapes(self) except -1

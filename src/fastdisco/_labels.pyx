@@ -47,6 +47,9 @@ cdef class Shapes(IdTable):
 
     cdef Layout* layout(self, const uint32_t* names, uint32_t count) except NULL:
         """The layout of labels written in this order; valid until the next call."""
+        # most targets are written like the one before
+        if self.layout_latest and self.is_layout(self.layout_latest, names, count):
+            return self.layouts[self.layout_latest]
         cdef uint32_t hash = hash_words(names, count)
         cdef index_probe_t probe = index_probe(&self.layout_index, hash)
         cdef uint32_t id
@@ -54,9 +57,13 @@ cdef class Shapes(IdTable):
             id = index_next(&probe)
             if id == 0:
                 return self.new_layout(names, count, hash)
-            if self.layouts[id].count == count and memcmp(self.layouts[id].words, names, count * sizeof(uint32_t)) == 0:
+            if self.is_layout(id, names, count):
                 self.layouts[id].used = 1
+                self.layout_latest = id
                 return self.layouts[id]
+
+    cdef inline bint is_layout(self, uint32_t id, const uint32_t* names, uint32_t count) noexcept:
+        return self.layouts[id].count == count and memcmp(self.layouts[id].words, names, count * sizeof(uint32_t)) == 0
 
     cdef Layout* new_layout(self, const uint32_t* names, uint32_t count, uint32_t hash) except NULL:
         """Sorts the names; of equal names the last one written gives the value."""
@@ -204,6 +211,7 @@ cdef class Shapes(IdTable):
         cdef Layout* layout = self.layouts[id]
         cdef Layout* last = self.layouts[self.layout_top]
         cdef uint32_t i
+        self.layout_latest = 0
         index_remove(&self.layout_index, layout.hash, id)
         if layout != last:
             # if memory is short it is not found any more, and made again
@@ -229,6 +237,7 @@ cdef class Shapes(IdTable):
                 self.forget_layout(self.layout_cursor + 1)
             else:
                 layout.used = 0
+                self.layout_latest = 0      # so that asking is noticed
                 self.layout_cursor += 1
         self.layout_cursor = 0
         return False
