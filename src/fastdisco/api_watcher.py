@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -46,8 +47,11 @@ class APIWatcher:
         """None: targets keep their discovered labels, all of them."""
         self.version = 0
         """Rises with each visible change."""
+        self.last_change = 0.0
+        """Unix time of the last visible change; 0 before the first sync."""
         self._on_stop = on_stop
         self._synced = asyncio.Event()
+        self._caught_up = asyncio.Event()  # set each time that a subscriber has caught up, and in the end
         self._stopped = False
         self._readers: WeakSet[Reader] = WeakSet()  # a loop that is left by `break` closes none: it must not be told for ever
         self._compile_rules = compile_rules
@@ -74,11 +78,15 @@ class APIWatcher:
             async with asyncio.timeout(timeout):
                 await self._synced.wait()
         except TimeoutError:
-            troubles = dict.fromkeys(text for group, one in self._subscribers for text in group.troubles(one.needs))
-            raise TimeoutError(f"job {self.name} has not synced within {timeout:g} s: {'; '.join(troubles)}") from None
+            raise TimeoutError(f"job {self.name} has not synced within {timeout:g} s: {'; '.join(self.troubles)}") from None
         if self._stopped:
             raise NotSynced(f"job {self.name} was stopped")
         return self.refused
+
+    @property
+    def troubles(self) -> tuple[str, ...]:
+        """What has not been listed, as `path (state): reason`."""
+        return tuple(dict.fromkeys(text for group, one in self._subscribers for text in group.troubles(one.needs)))
 
     @property
     def refused(self) -> tuple[str, ...]:
@@ -89,6 +97,35 @@ class APIWatcher:
     def is_synced(self) -> bool:
         """Whether `synced` has nothing to wait for."""
         return self._synced.is_set() and not self._stopped
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether every path has been listed, or was refused for good."""
+        return self.is_synced or all(group.settled(one.needs) for group, one in self._subscribers)
+
+    async def evaluated(self) -> None:
+        """Waits until it has synced and all its targets are those of the rules that it has now. NotSynced if it stops before."""
+        while not self._stopped and not (self.is_synced and not any(one.stale for _, one in self._subscribers)):
+            self._caught_up.clear()
+            await self._caught_up.wait()
+        if self._stopped:
+            raise NotSynced(f"job {self.name} was stopped")
+
+    @property
+    def subscribers(self) -> tuple[tuple[GroupWatcher, Subscriber], ...]:
+        """What each of its configurations has made of the objects of a group."""
+        return tuple(self._subscribers)
+
+    @property
+    def last_contact(self) -> float | None:
+        """Unix time of the last word to the watcher that has been out of touch longest; None if all are refused."""
+        contacts = [group.last_contact(one.needs) for group, one in self._subscribers]
+        return min((contact for contact in contacts if contact is not None), default=None)
+
+    @property
+    def refused_paths(self) -> tuple[str, ...]:
+        """What the server refuses to show."""
+        return tuple(dict.fromkeys(path for group, one in self._subscribers for path in group.refused_for_good(one.needs)))
 
     def scrape_works(self) -> tuple[Any, ...]:
         """All works now; NotSynced before the first sync and after `stop`."""
@@ -170,6 +207,7 @@ class APIWatcher:
         for group, subscriber in self._subscribers:
             group.unsubscribe(subscriber)
         self._synced.set()  # whoever waits learns that it will not be
+        self._caught_up.set()
         for reader in self._readers:
             reader.end()
         self._readers.clear()
@@ -224,8 +262,10 @@ class APIWatcher:
     def caught_up(self) -> None:
         """A subscriber has rendered all that its store holds; the job is synced once all have, and some own role has listed."""
         working = all(one.working and not one.stale for _, one in self._subscribers)
+        self._caught_up.set()
         if not self._synced.is_set() and working and any(group.listed(one.role) for group, one in self._subscribers):
             self.version += 1
+            self.last_change = time.time()
             self._works = None
             self._synced.set()
             for reader in self._readers:
@@ -236,6 +276,7 @@ class APIWatcher:
         self._works = None
         if self._synced.is_set() and not self._stopped:
             self.version += 1
+            self.last_change = time.time()
             change = Change(kind, self.version, work, old)
             for reader in self._readers:
                 reader.put(change)

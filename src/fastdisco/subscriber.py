@@ -41,7 +41,7 @@ class Job(Protocol):
 class Subscriber:
     """What one configuration of a job has made of a group's objects; `working` once its first pass over them is complete."""
 
-    __slots__ = ("_makes", "job", "needs", "profile", "relabeling", "role", "stale", "stopped", "targets", "working", "works")
+    __slots__ = ("_makes", "job", "needs", "profile", "relabeling", "revision", "role", "stale", "stopped", "targets", "working", "works")
 
     def __init__(
         self, job: Job, role: str, profile: int, needs: tuple[str, ...], makes: Works, relabeling: Relabeling | None = None
@@ -57,6 +57,8 @@ class Subscriber:
         self.stale = False
         """Some of its targets have yet to be evaluated by the rules that it has now."""
         self.stopped = False
+        self.revision = 0
+        """Rises when a target's labels may have changed, also discovered ones that no rule has looked at."""
         self.works = 0
         """Works of its targets; of shared ones those that it was the first to show."""
         self.targets: dict[int, tuple[Entry, ...]] = {}
@@ -85,6 +87,7 @@ class Subscriber:
             if self.stopped:
                 return
             yield from self._replace(parts, fresh)
+            self.revision += 1
 
     def _replace(self, keys: list[int], fresh: dict[int, tuple[tuple[int, Labels], ...]]) -> Iterator[None]:
         """One object: a target keeps its work if some target of the object had just its labels before; else it is made anew.

@@ -62,6 +62,8 @@ def _command(name: str) -> Callable[[argparse.Namespace], int]:
         from .run import run
     elif name == "explain":
         from .explain import run
+    elif name == "healthcheck":
+        from .healthcheck import run
     else:
         from .targets import run
     return run

@@ -1,0 +1,101 @@
+"""The jobs that run: as a configuration says, and for a while those that it says no longer."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from fastdisco.discovery import group_key
+from fastdisco.sections import within
+
+from .loading import Configuration, ConfigurationChange, compare, dialect_of, disables_sharding
+
+if TYPE_CHECKING:
+    from fastdisco.api_watcher import APIWatcher
+    from fastdisco.discovery import Discovery
+    from fastdisco.scrape_config import ScrapeConfig
+    from fastdisco.target_labels import TargetDefaults
+
+    from .exports import Exports
+
+logger = logging.getLogger("fastdisco")
+
+TOMBSTONE_SECONDS = 600.0
+"""How long a removed job answers that it has no targets: who is told that there is no such job would keep its targets for ever."""
+_DISABLE_SHARDING = {"__tmp_disable_sharding": "true"}
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """A job that the configuration has no longer."""
+
+    name: str
+    until: float
+    """Unix time."""
+
+
+class Jobs:
+    """The discovery's jobs by the names of a configuration."""
+
+    def __init__(self, discovery: Discovery, exports: Exports, *, tombstone_seconds: float = TOMBSTONE_SECONDS) -> None:
+        self.configuration = Configuration(())
+        self.removed: dict[str, Removed] = {}
+        self._discovery = discovery
+        self._exports = exports
+        self._tombstone_seconds = tombstone_seconds
+
+    def __iter__(self) -> Iterator[APIWatcher]:
+        """Those that run, in the order in which they were started; they may come and go meanwhile."""
+        return iter(tuple(self._discovery.jobs.values()))
+
+    def get(self, name: str) -> APIWatcher | None:
+        """The job of that name, if it runs."""
+        return self._discovery.jobs.get(name)
+
+    def is_tombstone(self, name: str) -> bool:
+        """Whether it was removed not long ago."""
+        removed = self.removed.get(name)
+        return removed is not None and removed.until > time.time()
+
+    async def apply(self, configuration: Configuration) -> ConfigurationChange:
+        """Jobs that are as before keep their watches and targets; of those whose rules alone have changed nothing is asked for again.
+
+        ConfigError, and nothing has changed, if a job cannot be run here.
+        """
+        change = compare(self.configuration, configuration)
+        jobs = {job.job_name: job for job in configuration.jobs}
+        for name in (*change.added, *change.replaced):
+            for number, config in enumerate(jobs[name].kubernetes_sd_configs):
+                with within(f"job {name}: kubernetes_sd_configs[{number}]"):
+                    group_key(config)  # a mistake must leave all as it was
+        for name in change.relabeled:
+            self._discovery.jobs[name].reconfigure(relabel_configs=jobs[name].relabel_configs)
+        for name in (*change.removed, *change.replaced):
+            if (running := self._discovery.jobs.get(name)) is not None:
+                self._exports.forget(running)
+                await running.stop()
+        now = time.time()
+        self.removed = {name: one for name, one in self.removed.items() if one.until > now and name not in jobs}
+        self.removed |= {name: Removed(name, now + self._tombstone_seconds) for name in change.removed}
+        for name in (*change.added, *change.replaced):
+            job = jobs[name]
+            self._discovery.watch(
+                name,
+                job.kubernetes_sd_configs,
+                relabel_configs=job.relabel_configs,
+                target_defaults=_target_defaults(job),
+                dialect=dialect_of(job),
+            )
+        self.configuration = configuration
+        return change
+
+
+def _target_defaults(job: ScrapeConfig) -> TargetDefaults:
+    """Rules that share targets out among several scrapers keep all of them here, by the label that they have for that: who reads the export
+    runs them again, and takes its own share."""
+    if not disables_sharding(job):
+        return job.target_defaults
+    return replace(job.target_defaults, labels={**job.target_defaults.labels, **_DISABLE_SHARDING})
