@@ -8,8 +8,8 @@ from ._core import Symbols
 from ._labels import Labels
 from ._relabel import Relabeling
 
-Syntax: TypeAlias = Literal["json", "yaml"]
-SYNTAXES: Final[tuple[Syntax, ...]]
+_Syntax: TypeAlias = Literal["json", "yaml"]
+SYNTAXES: Final[tuple[_Syntax, ...]]
 
 @final
 class Snapshot:
@@ -50,8 +50,8 @@ class Snapshot:
     def slices(self) -> int:
         """How many slices there are to render, once arranged: one or more, each of about a quarter of a megabyte."""
 
-    def length(self, syntax: Syntax) -> int:
+    def length(self, syntax: _Syntax) -> int:
         """Bytes of all slices together."""
 
-    def render(self, number: int, syntax: Syntax) -> bytes:
+    def render(self, number: int, syntax: _Syntax) -> bytes:
         """One slice, from 0 on; all of them in order are the document. Releases the GIL."""

@@ -13,11 +13,10 @@ from zlib import crc32
 from .snapshots import Export, revision, take
 
 if TYPE_CHECKING:
-    from fastdisco._export import Syntax
     from fastdisco.api_watcher import APIWatcher
     from fastdisco.discovery import Discovery
 
-    from .query import Query
+    from .query import Query, Syntax
 
 T = TypeVar("T")
 

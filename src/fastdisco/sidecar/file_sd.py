@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING
 from fastdisco.errors import FastdiscoError
 
 from .files import remove_abandoned, whole_file
-from .query import Query
+from .query import Query, Syntax
 
 if TYPE_CHECKING:
-    from fastdisco._export import Syntax
     from fastdisco.api_watcher import APIWatcher
 
     from .exports import Exports

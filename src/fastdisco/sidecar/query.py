@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
+
+Syntax = Literal["json", "yaml"]
+"""Of a document that lists targets."""
 
 _LABELS = ("discovered", "used", "final")
 

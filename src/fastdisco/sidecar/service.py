@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
     from typing import Any
 
-    from fastdisco._export import Syntax
     from fastdisco.discovery import Discovery
 
     from .loading import Configuration, Options
+    from .query import Syntax
 
 
 ONCE_SECONDS = 60.0

@@ -18,11 +18,10 @@ from .label_choice import final_label, split_address, used_label
 if TYPE_CHECKING:
     from fastdisco._batch import Batch
     from fastdisco._core import Symbols
-    from fastdisco._export import Syntax
     from fastdisco.api_watcher import APIWatcher
     from fastdisco.subscriber import Subscriber
 
-    from .query import Query
+    from .query import Query, Syntax
 
 _AT_ONCE = 500  # parts of objects between two turns of the loop: a millisecond or so
 _RECENT = 32  # slices, 8 MiB: how far those who read at the same time may be apart and still share them
