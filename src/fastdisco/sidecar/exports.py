@@ -36,6 +36,14 @@ class Body:
     size: int
 
 
+@dataclass(frozen=True, slots=True)
+class Current:
+    """What a query gives now. Where the targets had to be taken for that they are here, so that `body` need not take them again."""
+
+    etag: str
+    export: Export | None = None
+
+
 class Exports:
     """Answers queries for the jobs of one discovery."""
 
@@ -46,18 +54,20 @@ class Exports:
         self._alive: WeakValueDictionary[tuple[Any, Query], Export] = WeakValueDictionary()  # those that somebody reads
         self._tasks: dict[object, asyncio.Task[Any]] = {}
         self._bodies: OrderedDict[tuple[Any, ...], Body] = OrderedDict()
-        self._kept = 0
+        self.kept = 0
+        """Bytes of bodies that are kept."""
         self.taken = 0
         """Times that targets were taken from the engine."""
         self.rendered = 0
         """Bodies that were rendered, or begun to be streamed."""
 
-    async def etag(self, job: APIWatcher, query: Query) -> str:
-        """Of the targets as they are now; the job has synced."""
+    async def current(self, job: APIWatcher, query: Query) -> Current:
+        """The targets as they are now; the job has synced."""
         known = self._known.get(_key(job, query))
         if known is not None and known[0] == revision(job, query):
-            return known[1]
-        return (await self.export(job, query)).etag
+            return Current(known[1])
+        export = await self.export(job, query)
+        return Current(export.etag, export)
 
     async def export(self, job: APIWatcher, query: Query) -> Export:
         """The targets as they are now, or at the moment that others who wait have asked for."""
@@ -74,9 +84,9 @@ class Exports:
         self._alive[key] = export
         return export
 
-    async def body(self, job: APIWatcher, query: Query, etag: str, syntax: Syntax, *, gzip: bool) -> Body | Export:
-        """The body with this ETag, or the one of now; where it is above the limit the export, to be streamed."""
-        key = (_key(job, query), etag, syntax, gzip)
+    async def body(self, job: APIWatcher, query: Query, current: Current, syntax: Syntax, *, gzip: bool) -> Body | Export:
+        """The body of what is `current`, or newer; where it is above the limit the export, to be streamed."""
+        key = (_key(job, query), current.etag, syntax, gzip)
         body = self._bodies.get(key)
         if body is not None:
             self._bodies.move_to_end(key)
@@ -95,18 +105,18 @@ class Exports:
 
     def _keep(self, key: tuple[Any, ...], body: Body) -> None:
         for other in [one for one in self._bodies if one[0] == key[0] and one[1] != key[1]]:
-            self._kept -= self._bodies.pop(other).size  # an ETag of before will not be asked for again
+            self.kept -= self._bodies.pop(other).size  # an ETag of before will not be asked for again
         self._bodies[key] = body
-        self._kept += body.size
-        while self._kept > self._limit:
-            self._kept -= self._bodies.popitem(last=False)[1].size
+        self.kept += body.size
+        while self.kept > self._limit:
+            self.kept -= self._bodies.popitem(last=False)[1].size
 
     def forget(self, job: APIWatcher) -> None:
         """The job has ended."""
         for key in [key for key in self._known if key[0] == job.name or key[1].dropped]:
             del self._known[key]
         for body in [one for one in self._bodies if one[0][0] == job.name or one[0][1].dropped]:
-            self._kept -= self._bodies.pop(body).size
+            self.kept -= self._bodies.pop(body).size
 
     async def _once(self, key: object, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Those who ask for the same at the same time wait for the same; that one of them leaves is nothing to the others."""

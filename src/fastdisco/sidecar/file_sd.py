@@ -110,10 +110,10 @@ class FileSD:
 
     async def _bring_up_to_date(self, job: APIWatcher) -> None:
         await job.evaluated()
-        etag = await self._exports.etag(job, _QUERY)
+        current = await self._exports.current(job, _QUERY)
         before = self._written.get(job.name, ("", 0.0))[0]
-        if etag != before:
-            export = await self._exports.export(job, _QUERY)
+        if current.etag != before:
+            export = current.export or await self._exports.export(job, _QUERY)
             self._written[job.name] = (export.etag if await self._tried(job.name, export) else before, self._now())
             self.without_address[job.name] = export.snapshot.without_address
 

@@ -125,10 +125,11 @@ class HttpSD:
         if refused := job.refused_paths:
             headers["X-Fastdisco-Incomplete"] = ", ".join(refused)
         gzip = _takes_gzip(request)
-        etag = await self._exports.etag(job, query)
-        if _matches(request, _tag(etag, gzip=gzip)):
-            return web.Response(status=304, headers={**_HEADERS, **headers, "ETag": _tag(etag, gzip=gzip)})
-        body = await self._exports.body(job, query, etag, "json", gzip=gzip)
+        current = await self._exports.current(job, query)
+        tag = _tag(current.etag, gzip=gzip)
+        if _matches(request, tag):
+            return web.Response(status=304, headers={**_HEADERS, **headers, "ETag": tag})
+        body = await self._exports.body(job, query, current, "json", gzip=gzip)
         return await self._send(request, job.name, body, headers)
 
     async def _send(self, request: web.Request, name: str, body: Body | Export, headers: Mapping[str, str]) -> web.StreamResponse:

@@ -89,7 +89,7 @@ class Past:
         self._found = {}  # all is known better now
         synced = [job for job in jobs if job.is_synced]
         true_at = min([self._now(), *(job.last_contact or 0.0 for job in synced)])
-        tags = {(job.name, query.labels): await exports.etag(job, query) for job in synced for query in _QUERIES}
+        tags = {(job.name, query.labels): (await exports.current(job, query)).etag for job in synced for query in _QUERIES}
         if tags != self._last or not self._file.exists():
             writing = whole_file(self._file)
             file = await asyncio.to_thread(writing.__enter__)
