@@ -95,7 +95,7 @@ class FileSD:
         for job in self._jobs:
             if job.is_synced and self._is_due(job.name):
                 await self._bring_up_to_date(job)
-        for name in [name for name in self._jobs.removed if name not in self._emptied]:
+        for name in [name for name in self._jobs.removed if self._jobs.is_tombstone(name) and name not in self._emptied]:
             await self._empty(name)
         for name in [name for name in self._emptied if not self._jobs.is_tombstone(name)]:
             self._emptied.discard(name)
