@@ -61,9 +61,10 @@ async def test_what_is_too_old_is_not_served(tmp_path: Path, seconds: int) -> No
         assert (await it.get("/sd/web"))[0] == 503
 
 
-@pytest.mark.parametrize(
-    "text", [b"", b"x", gzip.compress(b"{}\n"), gzip.compress(b'{"version":1,"job":"web","labels":"discovered"}\n'), b"cut"]
-)
+HEADLESS = b'{"version":1,"job":"web","labels":"discovered"}\n'
+
+
+@pytest.mark.parametrize("text", [b"", b"x", gzip.compress(b"{}\n"), gzip.compress(HEADLESS), b"cut"])
 async def test_a_state_that_cannot_be_used_is_as_none(tmp_path: Path, caplog: pytest.LogCaptureFixture, text: bytes) -> None:
     """The log tells; the run goes on."""
     state = tmp_path / "state"

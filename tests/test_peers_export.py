@@ -73,7 +73,6 @@ def over_files(sidecar: Sidecar, syntax: Any) -> dict[str, dict[str, Any]]:
 @pytest.mark.parametrize(
     ("client", "syntax"),
     [
-        pytest.param("vmagent", "json", marks=pytest.mark.peers("vmagent")),
         pytest.param("vmagent", "yaml", marks=pytest.mark.peers("vmagent")),
         pytest.param("prometheus", "json", marks=[pytest.mark.peers("prometheus"), pytest.mark.skip(reason="waits for its dialect")]),
     ],

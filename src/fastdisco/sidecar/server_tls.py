@@ -86,11 +86,12 @@ class ServerTLS:
         return made
 
     def apply_to(self, context: ssl.SSLContext) -> None:
-        """Connections made from now on follow it. ConfigError, and nothing has changed, if the files cannot be used."""
-        self._load(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))  # a certificate without its key must leave the one before
-        self._load(context)
-
-    def _load(self, context: ssl.SSLContext) -> None:
+        """Connections made from now on follow it. ConfigError if the files cannot be used."""
+        for file in self.files:
+            try:
+                file.read_bytes()
+            except OSError as error:
+                raise ConfigError(f"tls_server_config: cannot read {file}: {error.strerror}") from None
         try:
             context.minimum_version, context.maximum_version = self.min_version, self.max_version
             if self.ciphers:

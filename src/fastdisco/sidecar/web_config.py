@@ -133,8 +133,11 @@ def _load(file: Path) -> _Content:
                 raise ConfigError(f"http_server_config.headers.{name}: must be one of {', '.join(_HEADERS)}")
         for name, hashed in users.items():
             Passwords.check(name, hashed)
+        server_tls = ServerTLS.of(mapping_at("tls_server_config", tls), file.parent) if tls else None
+        if server_tls is not None:
+            server_tls.context()  # a certificate without its key must leave the one before
         return _Content(
-            ServerTLS.of(mapping_at("tls_server_config", tls), file.parent) if tls else None,
+            server_tls,
             {str(name): hashed for name, hashed in users.items()},
             {name: str(value) for name, value in headers.items() if value},
         )
