@@ -121,6 +121,18 @@ async def test_a_removed_job_s_file_says_that_it_has_no_targets_before_it_goes(t
         assert len(orjson.loads(file.read_bytes())) == 3
 
 
+async def test_a_file_that_is_as_it_should_be_is_not_written_after_a_restart(tmp_path: Path) -> None:
+    """Prometheus would read it again for nothing."""
+    seen = []
+    for _ in range(2):
+        async with exporting({"pods": [{**one, "metadata": {**one["metadata"], "uid": "u"}} for one in PODS]}) as it:
+            await it.start(it.job("web"))
+            await it.synced()
+            await keeping(it, tmp_path).write_changed()
+            seen.append(file_of(tmp_path, "web", "json").stat())
+    assert seen[0] == seen[1]
+
+
 @pytest.mark.parametrize(
     ("number", "reason"), [(errno.ENOSPC, "No space left on device"), (errno.EXDEV, "its directory is on another file system")]
 )

@@ -67,7 +67,7 @@ class FileSD:
         self._directory = directory
         self._jobs = jobs
         self._exports = exports
-        self._format = syntax
+        self._syntax = syntax
         self._mode = mode
         self._write_seconds = write_seconds
         self._now = now
@@ -103,7 +103,7 @@ class FileSD:
                 await asyncio.to_thread(shutil.rmtree, self._file(name).parent, ignore_errors=True)
 
     def _file(self, name: str) -> Path:
-        return file_of(self._directory, name, self._format)
+        return file_of(self._directory, name, self._syntax)
 
     def _is_due(self, name: str) -> bool:
         return name not in self._written or self._now() - self._written[name][1] >= self._write_seconds
@@ -137,11 +137,25 @@ class FileSD:
         self._reported.pop(name, None)
         return True
 
+    def _is_there(self, path: Path, export: Export) -> bool:
+        """Whether the file is just what would be written."""
+        try:
+            found = path.stat()
+            if (found.st_size, found.st_mode & 0o777) != (export.snapshot.length(self._syntax), self._mode):
+                return False
+            with path.open("rb") as file:
+                slices = (export.snapshot.render(number, self._syntax) for number in range(export.snapshot.slices))
+                return all(file.read(len(text)) == text for text in slices)
+        except FileNotFoundError:
+            return False
+
     def _write(self, path: Path, export: Export | None) -> None:
         path.parent.mkdir(exist_ok=True)
+        if export is not None and self._is_there(path, export):
+            return  # since the last run
         with whole_file(path, mode=self._mode, beside=self._directory / _PARTIAL_DIRECTORY) as file:
             if export is None:
                 file.write(b"[]\n")
                 return
             for number in range(export.snapshot.slices):
-                file.write(export.snapshot.render(number, self._format))
+                file.write(export.snapshot.render(number, self._syntax))

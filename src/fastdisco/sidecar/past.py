@@ -29,6 +29,7 @@ MAX_AGE_SECONDS = 600.0
 WRITE_SECONDS = 30.0
 """Between two looks at whether there is something new to write."""
 
+_FIRST_SECONDS = 1.0  # after a start there is soon something to keep
 _VERSION = 1
 _QUERIES = (Query(), Query("final"))
 
@@ -76,7 +77,7 @@ class Past:
         if self._file is None:
             return
         while True:
-            await asyncio.sleep(WRITE_SECONDS)
+            await asyncio.sleep(WRITE_SECONDS if self._last else _FIRST_SECONDS)
             try:
                 await self.write(jobs, exports)
             except OSError as error:
@@ -84,10 +85,11 @@ class Past:
 
     async def write(self, jobs: Jobs, exports: Exports) -> None:
         """What is known now; nothing while a job that the last run knew has yet to sync. OSError."""
-        if self._file is None or any(not job.is_synced and job.name in {name for name, _ in self._found} for job in jobs):
+        known = {name for name, _ in self._found}
+        synced = [job for job in jobs if job.is_synced]
+        if self._file is None or not synced or any(job.name in known and not job.is_synced for job in jobs):
             return
         self._found = {}  # all is known better now
-        synced = [job for job in jobs if job.is_synced]
         true_at = min([self._now(), *(job.last_contact or 0.0 for job in synced)])
         tags = {(job.name, query.labels): (await exports.current(job, query)).etag for job in synced for query in _QUERIES}
         if tags != self._last or not self._file.exists():

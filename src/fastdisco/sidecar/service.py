@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +22,7 @@ from .polls import Polls
 from .reload import Reload
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Callable, Coroutine
     from typing import Any
 
     from fastdisco.discovery import Discovery
@@ -30,10 +31,13 @@ if TYPE_CHECKING:
     from .query import Syntax
 
 
+logger = logging.getLogger("fastdisco")
+
 ONCE_SECONDS = 60.0
 """How long `--once` waits for the first sync."""
 
 _SETTLED_LOOK = 0.05
+_AGAIN_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +86,10 @@ class Service:
         await asyncio.to_thread(self.past.read)
         await self.jobs.apply(configuration)
         if self.file_sd is not None and keep_files:
-            self._go_on(self.file_sd.go_on())
-        self._go_on(self.past.keep(self.jobs, self.exports))
-        if self.reload is not None and self.options.auto_reload:
-            self._go_on(self.reload.when_changed(self.options.auto_reload))
+            self._go_on(self.file_sd.go_on)
+        self._go_on(lambda: self.past.keep(self.jobs, self.exports))
+        if (reload := self.reload) is not None and self.options.auto_reload:
+            self._go_on(lambda: reload.when_changed(self.options.auto_reload))
 
     async def settled(self) -> None:
         """Waits until each job has synced, or will not: it has been refused."""
@@ -108,8 +112,8 @@ class Service:
         body = orjson.dumps({"status": "success", "data": {"yaml": self.jobs.configuration.text}})
         return web.Response(body=body, content_type="application/json")
 
-    def _go_on(self, work: Coroutine[Any, Any, None]) -> None:
-        self._tasks.append(asyncio.create_task(work))
+    def _go_on(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._tasks.append(asyncio.create_task(_again_and_again(work)))
 
     async def stop(self) -> None:
         """Files stay as they are: who reads them goes on with what they say."""
@@ -118,3 +122,13 @@ class Service:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks.clear()
         self.metrics.close()
+
+
+async def _again_and_again(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """What goes on for ever does so, also after a mistake of ours."""
+    while True:
+        try:
+            await work()
+        except Exception:
+            logger.exception("something that should go on has failed; it starts over")
+        await asyncio.sleep(_AGAIN_SECONDS)
