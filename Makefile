@@ -61,7 +61,7 @@ measure: build
 	$(BIN)/python -m bench.measure $(ARGS)
 
 peers:
-	@tests/peers/build vmagent etcd kube-apiserver
+	@tests/peers/build
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -15,6 +15,7 @@ import uvloop
 from bench.holds import LoopHolds
 from bench.memory import peak, resident
 from fastdisco import APIWatcher, Discovery, KubernetesSDConfig, Labels, RelabelConfig
+from fastdisco.config import DIALECTS, AttachMetadata
 from fastdisco.synthetic import SyntheticProcess
 
 
@@ -111,6 +112,38 @@ async def jobs(pods: int) -> None:
         )
 
 
+async def dialects(pods: int) -> None:
+    """Pods and slices for one dialect, then for the other one beside it: jobs that keep one application, and jobs that keep all."""
+    async with SyntheticProcess(pods=pods, apps=100, oddities=0.0) as server, Discovery() as discovery:
+        some = [RelabelConfig("keep", ("__meta_kubernetes_pod_label_app",), regex="cart-api-0")]
+        empty = resident()
+        for what, rules in (("one application", some), ("all", ())):
+            for dialect in DIALECTS:
+                received, rendered = _received(discovery), _rendered(discovery)
+                with LoopHolds() as holds:
+                    began, cpu = time.perf_counter(), time.process_time()
+                    jobs = [
+                        discovery.watch(
+                            f"{dialect} {role} {what}",
+                            KubernetesSDConfig(role, api_server=server.url, attach_metadata=AttachMetadata(node=True)),
+                            Work,
+                            relabel_configs=rules,
+                            dialect=dialect,
+                        )
+                        for role in ("pod", "endpointslice")
+                    ]
+                    for job in jobs:
+                        await job.synced()
+                    took, cpu = time.perf_counter() - began, time.process_time() - cpu
+                targets = sum(len(job.scrape_works()) for job in jobs)
+                print(
+                    f"dialects: {pods} pods, {what}, {dialect}: {targets} targets: {took:.2f} s, {cpu:.2f} CPU s, "
+                    f"{(_received(discovery) - received) / 1e6:.0f} MB of pods received, "
+                    f"{_rendered(discovery) - rendered:.0f} pods rendered, "
+                    f"now {resident() - empty:.0f} MB more than at the start; {_held(holds)}"
+                )
+
+
 async def delay(pods: int) -> None:
     """From the server's commit of a change to the reader of the job's changes, at 200 changes a second."""
     async with SyntheticProcess(pods=pods, oddities=0.0) as server, Discovery() as discovery:
@@ -161,6 +194,7 @@ FIGURES: dict[str, tuple[Callable[[int], Coroutine[None, None, None]], int]] = {
     "roles": (roles, 10_000),
     "jobs": (jobs, 10_000),
     "jobs-100k": (jobs, 100_000),
+    "dialects": (dialects, 10_000),
     "churn": (delay, 10_000),
     "turnovers": (turnovers, 10_000),
 }

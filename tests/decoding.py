@@ -16,6 +16,7 @@ RECORDED = {
     (kind, folder): orjson.loads((WIRE / folder / f"list-{plural}.json").read_bytes())["items"]
     for folder in ("", "1.37")
     for plural, kind in KINDS.items()
+    if (WIRE / folder / f"list-{plural}.json").exists()
 }
 
 

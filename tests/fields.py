@@ -8,6 +8,8 @@ Spec = Any  # a mapping: an object with these fields; a list of one: an array of
 
 PAIRS = "an object of strings"
 METADATA = {"name": str, "namespace": str, "labels": PAIRS, "annotations": PAIRS, "resourceVersion": str}
+OWNERS = [{"controller": bool, "kind": str, "name": str}]
+OWNED = {"name": str, "namespace": str, "resourceVersion": str, "ownerReferences": OWNERS}
 TARGET_REF = {"kind": str, "name": str, "namespace": str}
 STATUSES = [{"name": str, "containerID": str, "state": {"terminated": {}}}]
 ADDRESSES = [{"ip": str, "hostname": str, "nodeName": str, "targetRef": TARGET_REF}]
@@ -29,7 +31,7 @@ READ: Mapping[str, Spec] = {
         },
     },
     "pod": {
-        "metadata": METADATA | {"uid": str, "ownerReferences": [{"controller": bool, "kind": str, "name": str}]},
+        "metadata": METADATA | {"uid": str, "ownerReferences": OWNERS},
         "spec": {"nodeName": str, "containers": [CONTAINER], "initContainers": [CONTAINER | {"restartPolicy": str}]},
         "status": {
             "phase": str, "podIP": str, "hostIP": str, "conditions": [{"type": str, "status": str}],
@@ -64,9 +66,11 @@ READ: Mapping[str, Spec] = {
         "spec": {"ingressClassName": str, "rules": [{"host": str, "http": {"paths": [{"path": str}]}}], "tls": [{"hosts": [str]}]},
     },
     "namespace": {"metadata": METADATA},
+    "replicaset": {"metadata": OWNED},
+    "job": {"metadata": OWNED},
 }  # fmt: skip
 KEPT_EMPTY = ("targetRef", "http", "terminated")  # that they are there matters
-FIRST = {"conditions": ("type", "Ready"), "ownerReferences": ("controller", True)}  # only of pods
+FIRST = {"conditions": ("type", "Ready"), "ownerReferences": ("controller", True)}  # conditions only of pods
 
 
 class WrongType(Exception):  # noqa: N818  a finding rather than an error
@@ -83,8 +87,8 @@ def kept(kind: str, item: Any) -> dict[str, Any]:
     if metadata.get("namespace") == "":
         del metadata["namespace"]
     if kind == "pod":
-        for outer, field in (("status", "conditions"), ("metadata", "ownerReferences")):
-            keep_first(made.get(outer, {}), field)
+        keep_first(made.get("status", {}), "conditions")
+    keep_first(metadata, "ownerReferences")
     return {key: value for key, value in made.items() if value != {}}
 
 

@@ -27,9 +27,13 @@ KINDS = {
     "endpointslices": "endpointslice",
     "ingresses": "ingress",
     "namespaces": "namespace",
+    "replicasets": "replicaset",
+    "jobs": "job",
 }
 ROLES = tuple(reference.ROLES)
-NODE, NAMESPACE = 1, 2  # bits of a profile
+ATTACHED = {"node": 1, "namespace": 2, "deployment": 4, "job": 8, "cronjob": 16}  # bits of a profile
+NODE, NAMESPACE = ATTACHED["node"], ATTACHED["namespace"]
+PROMETHEUS = 32
 
 
 def kernels() -> list[str]:
@@ -54,8 +58,8 @@ def label_sets(targets: Iterable[Mapping[str, str]]) -> LabelSets:
 
 def expected(role: str, objects: Objects, profile: int) -> LabelSets:
     """What the plain statement of the label rules makes of these objects."""
-    found = reference.targets(role, objects, attach_node=bool(profile & NODE), attach_namespace=bool(profile & NAMESPACE))
-    return label_sets(found)
+    attach = [name for name, bit in ATTACHED.items() if profile & bit]
+    return label_sets(reference.targets(role, objects, attach, "prometheus" if profile & PROMETHEUS else "victoriametrics"))
 
 
 def list_body(items: Iterable[Object | bytes], version: str = "1", token: str = "") -> bytes:
@@ -82,6 +86,7 @@ class Heart:
         self.store = Store(symbols or Symbols())
         self.renderer = Renderer(self.store)
         self.decoders = {kind: Decoder(self.store, kind, kernel=kernel) for kind in KINDS.values()}
+        self.renderer.know_nodes()
         self.parts: dict[tuple[str, int], Targets] = {}
         for role, profile in wanted:
             self.renderer.subscribe(role, profile)
@@ -207,6 +212,12 @@ def new_node(name: str = "n1", **labels: str) -> Object:
 
 def new_namespace(name: str = "web", **labels: str) -> Object:
     return {"metadata": {"name": name, "labels": labels}}
+
+
+def new_owned(name: str, kind: str, owner: str = "d", namespace: str = "web") -> Object:
+    """A ReplicaSet or a Job with the controller that is given."""
+    owners = [{"kind": kind, "name": owner, "controller": True}]
+    return {"metadata": {"name": name, "namespace": namespace, "ownerReferences": owners}}
 
 
 def new_ingress(name: str = "i", namespace: str = "web", host: str = "a.example.com") -> Object:

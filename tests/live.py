@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import asdict
 from typing import Any
 
 import orjson
@@ -84,9 +85,17 @@ class Live:
         self.server = server
         self.discovery = discovery
         self._configs: dict[str, KubernetesSDConfig] = {}
+        self._dialects: dict[str, str] = {}
 
     def config(
-        self, role: str, *, node: bool = False, namespace: bool = False, namespaces: Sequence[str] = (), **more: Any
+        self,
+        role: str,
+        *,
+        node: bool = False,
+        namespace: bool = False,
+        attach: Sequence[str] = (),
+        namespaces: Sequence[str] = (),
+        **more: Any,
     ) -> KubernetesSDConfig:
         """A configuration for this server, written as a user writes it."""
         return KubernetesSDConfig.from_dict(
@@ -94,15 +103,23 @@ class Live:
                 "role": role,
                 "api_server": self.server.url,
                 "namespaces": {"names": list(namespaces)},
-                "attach_metadata": {"node": node, "namespace": namespace},
+                "attach_metadata": {"node": node, "namespace": namespace} | dict.fromkeys(attach, True),
                 **more,
             }
         )
 
-    def watch(self, name: str, role: str, constructor: Callable[[Labels], Any] | None = None, **config: Any) -> APIWatcher:
+    def watch(
+        self,
+        name: str,
+        role: str,
+        constructor: Callable[[Labels], Any] | None = None,
+        *,
+        dialect: str = "victoriametrics",
+        **config: Any,
+    ) -> APIWatcher:
         """A job of one configuration; see `config` for the rest."""
-        self._configs[name] = self.config(role, **config)
-        return self.discovery.watch(name, self._configs[name], constructor)
+        self._configs[name], self._dialects[name] = self.config(role, **config), dialect
+        return self.discovery.watch(name, self._configs[name], constructor, dialect=dialect)
 
     @property
     def group(self) -> GroupWatcher:
@@ -133,9 +150,9 @@ class Live:
     def expected(self, job: APIWatcher) -> list[str]:
         """What the reference says that a job of `watch` should have."""
         config = self._configs[job.name]
-        attach = config.attach_metadata
+        attach = [name for name, wanted in asdict(config.attach_metadata).items() if wanted]
         objects = self.objects(config.namespaces.names)
-        return texts(reference.targets(config.role, objects, attach_node=attach.node, attach_namespace=attach.namespace))
+        return texts(reference.targets(config.role, objects, attach, self._dialects[job.name], apart=bool(config.namespaces.names)))
 
     async def converge(self, *jobs: APIWatcher) -> None:
         """Until each job has just the targets that follow from the server's own lists."""

@@ -1,7 +1,10 @@
-"""The label rules of docs/labels.md, section by section, once more and plainly: from API objects as JSON gives them to target labels."""
+"""The label rules of docs/labels.md, section by section, once more and plainly: from API objects as JSON gives them to target labels.
+
+Dn is the number of a difference between the dialects, as docs/dialects.md has them.
+"""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 Object = Mapping[str, Any]
@@ -12,29 +15,51 @@ META = "__meta_kubernetes_"
 NODE_ADDRESS_TYPES = ("InternalIP", "InternalDNS", "ExternalIP", "ExternalDNS", "LegacyHostIP", "Hostname")
 
 
-def targets(role: str, objects: Objects, *, attach_node: bool = False, attach_namespace: bool = False) -> list[Labels]:
-    """The labels of all targets of a role, in no promised order; plurals that are not given have no objects."""
-    cluster = Cluster(objects, attach_node, attach_namespace)
+def targets(
+    role: str, objects: Objects, attach: Collection[str] = (), dialect: str = "victoriametrics", *, apart: bool = False
+) -> list[Labels]:
+    """The labels of all targets of a role, in no promised order; plurals that are not given have no objects.
+
+    `attach` is of node, namespace, deployment, job and cronjob. `apart`: namespaces were named in the configuration.
+    """
+    cluster = Cluster(objects, attach, dialect == "prometheus")
+    cluster.apart = apart and cluster.prometheus
     plural, make = ROLES[role]
-    return [labels for item in cluster.all[plural].values() for labels in make(cluster, item)]
+    made = [labels for item in cluster.all[plural].values() for labels in make(cluster, item)]
+    # D1: where an empty label is none, it is taken away at the very end, since until then it hides what its name had before
+    return [{name: value for name, value in labels.items() if value} for labels in made] if cluster.prometheus else made
 
 
 class Cluster:
-    """All objects by resource and key, and which metadata is attached."""
+    """All objects by resource and key, which metadata is attached, and the dialect."""
 
-    def __init__(self, objects: Objects, attach_node: bool, attach_namespace: bool) -> None:
-        plurals = {plural for plural, _ in ROLES.values()} | {"namespaces"}
+    def __init__(self, objects: Objects, attach: Collection[str], prometheus: bool) -> None:
+        plurals = {plural for plural, _ in ROLES.values()} | {"namespaces", "replicasets", "jobs"}
         self.all = {plural: {key(item): item for item in objects.get(plural, ())} for plural in plurals}
-        self.attach_node = attach_node
-        self.attach_namespace = attach_namespace
+        self.attach = attach
+        self.prometheus = prometheus
+        self.apart = False
 
     def node_metadata(self, name: str) -> Labels:
-        if not self.attach_node:
+        found = self.all["nodes"].get(("", name))
+        if "node" not in self.attach or (self.prometheus and found is None):  # D10
             return {}
-        return {META + "node_name": name} | families("node", self.all["nodes"].get(("", name)))
+        return {META + "node_name": name} | families("node", found)
 
     def namespace_metadata(self, name: str) -> Labels:
-        return families("namespace", self.all["namespaces"].get(("", name))) if self.attach_namespace else {}
+        return families("namespace", self.all["namespaces"].get(("", name))) if "namespace" in self.attach else {}
+
+    def workload(self, namespace: str, owner: Object | None) -> Labels:
+        """D11: what is behind the owner of a pod."""
+        labels: Labels = {}
+        for kind, wanted in (("ReplicaSet", "Deployment"), ("Job", "CronJob")):
+            owned = self.all[f"{kind.lower()}s"].get((namespace, text(owner, "name"))) if text(owner, "kind") == kind else None
+            behind = controller(owned)
+            if wanted.lower() in self.attach and text(behind, "kind") == wanted:
+                labels |= meta("pod_", **{f"{wanted.lower()}_name": text(behind, "name")})
+        if "job" in self.attach and text(owner, "kind") == "Job" and text(owner, "name"):
+            labels |= meta("pod_", job_name=text(owner, "name"))
+        return labels
 
 
 # 1. What all roles share
@@ -81,6 +106,11 @@ def families(role: str, item: Object | None) -> Labels:
     return labels
 
 
+def controller(item: Object | None) -> Object | None:
+    """The first owner that is one."""
+    return next((entry for entry in many(item, "metadata", "ownerReferences") if part(entry, "controller")), None)
+
+
 def host(address: str) -> str:
     return f"[{address}]" if ":" in address else address
 
@@ -105,19 +135,29 @@ def some(prefix: str = "", /, **labels: str) -> Labels:
 # 2. node
 
 
-def node(_: Cluster, item: Object) -> Iterator[Labels]:
+def node(cluster: Cluster, item: Object) -> Iterator[Labels]:
     first: dict[str, str] = {}  # the first address of each type
     for entry in many(item, "status", "addresses"):
         first.setdefault(text(entry, "type"), text(entry, "address"))
-    address = next((first[kind] for kind in NODE_ADDRESS_TYPES if first.get(kind)), "")
+    # D4: an empty address of a better type, or the next type
+    address = next((first[kind] for kind in NODE_ADDRESS_TYPES if (kind in first if cluster.prometheus else first.get(kind))), None)
     name = text(item, "metadata", "name")
-    if address:
+    if cluster.prometheus:
+        first = dict(sorted(first.items()))  # D2
+    if address is not None:
         yield (
             {"__address__": join(address, number(item, "status", "daemonEndpoints", "kubeletEndpoint", "Port")), "instance": name}
             | meta("node_", name=name, provider_id=text(item, "spec", "providerID"))
             | {f"{META}node_address_{clean(kind)}": address for kind, address in first.items()}
+            | (node_conditions(item) if cluster.prometheus else {})
             | families("node", item)
         )
+
+
+def node_conditions(item: Object) -> Labels:
+    """D5: the last of each type."""
+    conditions = many(item, "status", "conditions")
+    return {f"{META}node_condition_{clean(text(entry, 'type').lower())}": text(entry, "status").lower() for entry in conditions}
 
 
 # 3. pod
@@ -125,34 +165,43 @@ def node(_: Cluster, item: Object) -> Iterator[Labels]:
 
 def pod(cluster: Cluster, item: Object) -> Iterator[Labels]:
     ip = text(item, "status", "podIP")
-    if not ip or text(item, "status", "phase") in {"Succeeded", "Failed"}:
+    if not ip or (text(item, "status", "phase") in {"Succeeded", "Failed"} and not cluster.prometheus):  # D6
         return
-    common = pod_labels(cluster, item)
+    node = ("", text(item, "spec", "nodeName"))
+    if cluster.prometheus and "node" in cluster.attach and node not in cluster.all["nodes"]:  # D8
+        return
+    common = pod_place(cluster, item) | pod_labels(cluster, item)
     for container, init in containers(item):
         statuses = many(item, "status", "initContainerStatuses" if init else "containerStatuses")
         status = next((entry for entry in statuses if text(entry, "name") == text(container, "name")), None)
-        if part(status, "state", "terminated") is not None:
+        if part(status, "state", "terminated") is not None and not cluster.prometheus:  # D7
             continue
         rest = common | some("pod_container_", id=text(status, "containerID"))
         ports: list[Object | None] = [*many(container, "ports")]
         for port in ports or [None]:
-            address = host(ip) if port is None else join(ip, number(port, "containerPort"))
+            bare = ip if cluster.prometheus else host(ip)  # D9
+            address = bare if port is None else join(ip, number(port, "containerPort"))
             yield {"__address__": address} | rest | container_labels(container, init, port)
 
 
+def pod_place(cluster: Cluster, item: Object) -> Labels:
+    """Where a pod is, and what is attached of that."""
+    namespace = key(item)[0]
+    return cluster.node_metadata(text(item, "spec", "nodeName")) | cluster.namespace_metadata(namespace) | meta(namespace=namespace)
+
+
 def pod_labels(cluster: Cluster, item: Object) -> Labels:
-    """What every target of a pod has, in the roles that join pods too."""
+    """What every target of a pod has, in the roles that join pods too, beside where it is."""
     conditions = many(item, "status", "conditions")
     ready = next((text(entry, "status").lower() for entry in conditions if text(entry, "type") == "Ready"), "unknown")
-    owner = next((entry for entry in many(item, "metadata", "ownerReferences") if part(entry, "controller")), None)
+    owner = controller(item)
     namespace, name = key(item)
     return (
-        cluster.node_metadata(text(item, "spec", "nodeName"))
-        | cluster.namespace_metadata(namespace)
-        | meta(namespace=namespace, pod_name=name, pod_ip=text(item, "status", "podIP"), pod_ready=ready)
+        meta(pod_name=name, pod_ip=text(item, "status", "podIP"), pod_ready=ready)
         | meta("pod_", phase=text(item, "status", "phase"), node_name=text(item, "spec", "nodeName"))
         | meta("pod_", host_ip=text(item, "status", "hostIP"), uid=text(item, "metadata", "uid"))
         | some("pod_controller_", kind=text(owner, "kind"), name=text(owner, "name"))
+        | cluster.workload(namespace, owner)
         | families("pod", item)
     )
 
@@ -183,10 +232,17 @@ def service(cluster: Cluster, item: Object) -> Iterator[Labels]:
         yield {"__address__": address} | service_labels(cluster, item) | port_labels("service_port_", port, value)
 
 
-def service_labels(cluster: Cluster, item: Object | None) -> Labels:
-    """What every target of a service has, in the roles that join services too; nothing for an unknown service."""
+def joined_service(cluster: Cluster, item: Object | None) -> Labels:
+    """What targets of endpoints have of their service; nothing of an unknown one."""
     if item is None:
         return {}
+    if cluster.prometheus:  # D13
+        return meta(service_name=key(item)[1]) | families("service", item)
+    return service_labels(cluster, item)
+
+
+def service_labels(cluster: Cluster, item: Object) -> Labels:
+    """What every target of a service has."""
     namespace, name = key(item)
     kind = text(item, "spec", "type")
     external = meta("service_", external_name=text(item, "spec", "externalName"))
@@ -194,9 +250,15 @@ def service_labels(cluster: Cluster, item: Object | None) -> Labels:
     return (
         meta(namespace=namespace, service_name=name, service_type=kind)
         | (external if kind == "ExternalName" else internal)
+        | (meta("service_", loadbalancer_ip=balancer(item)) if cluster.prometheus and kind == "LoadBalancer" else {})  # D12
         | cluster.namespace_metadata(namespace)
         | families("service", item)
     )
+
+
+def balancer(item: Object) -> str:
+    found = [text(entry, "ip") for entry in many(item, "status", "loadBalancer", "ingress")]
+    return ",".join(filter(None, found)) or text(item, "spec", "loadBalancerIP")
 
 
 # 5. endpoints and endpointslice: one walk, two ways of naming what it finds
@@ -205,7 +267,7 @@ def service_labels(cluster: Cluster, item: Object | None) -> Labels:
 def endpoints(cluster: Cluster, item: Object) -> Iterator[Labels]:
     own = meta(endpoints_name=text(item, "metadata", "name")) | families("endpoints", item)
     entries = (
-        (address, text(address, "ip"), port, endpoint(address, port, ready))
+        (address, join(text(address, "ip"), number(port, "port")), port, endpoint(address, port, ready))
         for subset in many(item, "subsets")
         for port in many(subset, "ports")
         for ready, field in (("true", "addresses"), ("false", "notReadyAddresses"))
@@ -223,8 +285,10 @@ def endpointslice(cluster: Cluster, item: Object) -> Iterator[Labels]:
     namespace, name = key(item)
     own = meta("endpointslice_", name=name, address_type=text(item, "addressType")) | families("endpointslice", item)
     found = cluster.all["services"].get((namespace, text(item, "metadata", "labels", "kubernetes.io/service-name")))
+    if cluster.prometheus and is_secondary(item, found):
+        return iter(())
     entries = (
-        (entry, address, port, slice_entry(entry, port))
+        (entry, slice_address(cluster, address, port), port, slice_entry(cluster, entry, port))
         for entry in many(item, "endpoints")
         for port in many(item, "ports")
         for address in texts(entry, "addresses")
@@ -232,17 +296,40 @@ def endpointslice(cluster: Cluster, item: Object) -> Iterator[Labels]:
     return joined(cluster, item, "endpointslice", own, found, entries, sidecars_only=False)
 
 
-def slice_entry(entry: Object, port: Object) -> Labels:
-    conditions = {name: true_or_false(part(entry, "conditions", name)) for name in ("ready", "serving", "terminating")}
-    topology = sorted((part(entry, "topology") or {}).items())
+def is_secondary(item: Object, of_service: Object | None) -> bool:
+    """D30: of a dual-stack service, and not of its first family."""
+    families = texts(of_service, "spec", "ipFamilies")
+    is_dual = text(of_service, "spec", "ipFamilyPolicy") in {"PreferDualStack", "RequireDualStack"}
+    return is_dual and bool(families) and text(item, "addressType") != families[0]
+
+
+def slice_address(cluster: Cluster, address: str, port: Object) -> str:
+    return address if cluster.prometheus and part(port, "port") is None else join(address, number(port, "port"))  # D26
+
+
+def slice_entry(cluster: Cluster, entry: Object, port: Object) -> Labels:
+    unknown = "" if cluster.prometheus else "false"  # D25
+    states = {name: part(entry, "conditions", name) for name in ("ready", "serving", "terminating")}
+    conditions = {name: unknown if state is None else true_or_false(state) for name, state in states.items()}
+    value = "" if cluster.prometheus and part(port, "port") is None else str(number(port, "port"))
+    topology = sorted((part(entry, "deprecatedTopology" if cluster.prometheus else "topology") or {}).items())  # D29
     return (
         meta("endpointslice_endpoint_conditions_", **conditions)
-        | meta("endpointslice_", port=str(number(port, "port")), port_name=text(port, "name"), port_protocol=text(port, "protocol"))
+        | meta("endpointslice_", port=value, port_name=text(port, "name"), port_protocol=text(port, "protocol"))
         | some("endpointslice_", port_app_protocol=text(port, "appProtocol"))
         | some("endpointslice_endpoint_", hostname=text(entry, "hostname"), node_name=text(entry, "nodeName"))
+        | (meta("endpointslice_endpoint_", zone=text(entry, "zone")) if cluster.prometheus else {})  # D28
         | meta("endpointslice_endpoint_topology_", **{clean(name): value or "" for name, value in topology})
         | meta("endpointslice_endpoint_topology_present_", **{clean(name): "true" for name, _ in topology})
     )
+
+
+def entry_node(cluster: Cluster, prefix: str, entry: Object) -> Labels:
+    """D21, D22: of the node that an entry names; there is no second try."""
+    of_target = text(entry, "targetRef", "name") if text(entry, "targetRef", "kind") == "Node" else None
+    named = part(entry, "nodeName")
+    first, second = (named, of_target) if prefix == "endpoint" else (of_target, named)
+    return cluster.node_metadata((second if first is None else first) or "")
 
 
 def joined(
@@ -256,31 +343,46 @@ def joined(
     sidecars_only: bool,
 ) -> Iterator[Labels]:
     """A target per entry, then one per container port that no entry of the same pod covers; of two that write one label, the later wins."""
+    prometheus = cluster.prometheus
+    namespace = meta(namespace=key(item)[0]) | (cluster.namespace_metadata(key(item)[0]) if prometheus else {})  # D23
     covered: dict[tuple[str, str], set[int]] = {}  # the pods that entries name → the ports under which they do
     for entry, address, port, labels in entries:
         kind, name = text(entry, "targetRef", "kind"), text(entry, "targetRef", "name")
         where = (text(entry, "targetRef", "namespace"), name)
-        target = {"__address__": join(address, number(port, "port")), META + "namespace": key(item)[0]} | own | labels
-        if kind:
+        target = {"__address__": address} | namespace | own | labels
+        if part(entry, "targetRef") is not None if prometheus else kind:  # D31
             target |= {f"{META}{prefix}_address_target_kind": kind, f"{META}{prefix}_address_target_name": name}
-        target |= service_labels(cluster, of_service)
-        if kind == "Pod" and where in cluster.all["pods"]:
-            covered.setdefault(where, set()).add(number(port, "port"))
-            target |= pod_labels(cluster, cluster.all["pods"][where])
-            target |= matching_container(cluster.all["pods"][where], number(port, "port"), sidecars_only)
+        target |= joined_service(cluster, of_service)
+        if prometheus:
+            target |= entry_node(cluster, prefix, entry)
+        is_seen = not cluster.apart or where[0] == key(item)[0]  # D45
+        if kind == "Pod" and where in cluster.all["pods"] and is_seen:
+            value = None if prometheus and prefix == "endpointslice" and part(port, "port") is None else number(port, "port")
+            covered.setdefault(where, set()).update(() if value is None else (value,))
+            found = cluster.all["pods"][where]
+            target |= {} if prometheus else pod_place(cluster, found)  # D22, D23, D45
+            target |= pod_labels(cluster, found)
+            matching = {} if value is None else matching_container(found, value, sidecars_only and not prometheus)  # D14
+            target |= matching
+            if matching and prometheus and prefix == "endpoint":
+                target |= meta("pod_container_port_", protocol=text(port, "protocol"))  # D17
         yield target
     for where, ports in covered.items():
         found = cluster.all["pods"][where]
-        for container, init in served(found):
+        if prometheus and not text(found, "status", "podIP"):  # D20
+            continue
+        for container, init in containers(found) if prometheus else served(found):  # D16
             for port in many(container, "ports"):
                 if number(port, "containerPort") not in ports:
+                    target_of = {f"{META}{prefix}_address_target_kind": "Pod", f"{META}{prefix}_address_target_name": where[1]}
                     yield (
                         {"__address__": join(text(found, "status", "podIP"), number(port, "containerPort"))}
+                        | (namespace if prometheus else pod_place(cluster, found))  # D19
                         | pod_labels(cluster, found)
                         | container_labels(container, init, port)
                         | own
-                        | {f"{META}{prefix}_address_target_kind": "Pod", f"{META}{prefix}_address_target_name": where[1]}
-                        | service_labels(cluster, of_service)
+                        | ({} if prometheus else target_of)  # D18
+                        | joined_service(cluster, of_service)
                     )
 
 
@@ -312,15 +414,18 @@ def ingress(cluster: Cluster, item: Object) -> Iterator[Labels]:
     )
     for rule in many(item, "spec", "rules"):
         name = text(rule, "host")
-        scheme = "https" if any(matches(pattern, name) for pattern in secure) else "http"
-        for path in many(rule, "http", "paths") or [{}]:
+        scheme = "https" if any(matches(pattern, name, cluster.prometheus) for pattern in secure) else "http"
+        paths = many(rule, "http", "paths")
+        if part(rule, "http") is None if cluster.prometheus else not paths:  # D33
+            paths = [{}]
+        for path in paths:
             yield {"__address__": name} | common | meta("ingress_", scheme=scheme, host=name, path=text(path, "path") or "/")
 
 
-def matches(pattern: str, name: str) -> bool:
-    """Equal, or `*.` in place of exactly the first label."""
+def matches(pattern: str, name: str, prometheus: bool) -> bool:
+    """Equal, or `*.` in place of exactly the first label; D34: or `*` in place of the only one."""
     _, dot, rest = name.partition(".")
-    return pattern == name or (dot == "." and pattern == "*." + rest)
+    return pattern == name or (dot == "." and pattern == "*." + rest) or (prometheus and pattern == "*" and not dot)
 
 
 ROLES = {

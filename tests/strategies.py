@@ -10,7 +10,9 @@ Object = dict[str, Any]
 Objects = dict[str, list[Object]]
 Fields = dict[str, SearchStrategy[Any]]
 
-API_VERSIONS = {"endpointslices": "discovery.k8s.io/v1", "ingresses": "networking.k8s.io/v1"}
+API_VERSIONS = {
+    "endpointslices": "discovery.k8s.io/v1", "ingresses": "networking.k8s.io/v1", "replicasets": "apps/v1", "jobs": "batch/v1",
+}  # fmt: skip
 KINDS = {
     "nodes": "Node",
     "namespaces": "Namespace",
@@ -19,6 +21,8 @@ KINDS = {
     "endpoints": "Endpoints",
     "endpointslices": "EndpointSlice",
     "ingresses": "Ingress",
+    "replicasets": "ReplicaSet",
+    "jobs": "Job",
 }
 
 # Few names and numbers, so that references often meet what they name, and now and then do not.
@@ -96,7 +100,7 @@ NODE_ADDRESS_TYPES = st.sampled_from(
 NODE_STATUS: Fields = {
     "addresses": some(record({"type": NODE_ADDRESS_TYPES, "address": ADDRESSES}), 5),
     "daemonEndpoints": KUBELET,
-    "conditions": some(record({"type": st.just("Ready"), "status": TEXTS})),
+    "conditions": some(record({"type": st.sampled_from(["Ready", "ready", "My.Own", "my-own", ""]), "status": TEXTS}), 4),
 }
 
 POD_SPEC: Fields = {
@@ -118,7 +122,12 @@ POD_STATUS: Fields = {
     "containerStatuses": statuses(),
     "initContainerStatuses": statuses(),
 }
-OWNERS = some(record({"kind": TEXTS, "name": TEXTS, "controller": st.booleans(), "uid": UNREAD}))
+# Owners of pods, and their owners.
+OWNED = st.sampled_from(["a", "a", "b", ""])
+OWNER_KINDS = st.sampled_from(["ReplicaSet", "ReplicaSet", "Job", "Job", "x", ""])
+OWNERS = some(record({"kind": OWNER_KINDS, "name": OWNED, "controller": st.booleans(), "uid": UNREAD}))
+SECOND_OWNER_KINDS = st.sampled_from(["Deployment", "CronJob", "Rollout", ""])
+SECOND_OWNERS = some(record({"kind": SECOND_OWNER_KINDS, "name": NAMES, "controller": st.sampled_from([True, True, False])}), 2)
 
 SERVICE_SPEC: Fields = {
     "type": st.sampled_from(["ClusterIP", "NodePort", "LoadBalancer", "ExternalName", ""]),
@@ -126,6 +135,9 @@ SERVICE_SPEC: Fields = {
     "externalName": st.sampled_from(["", "example.com"]),
     "ports": some(port("port")),
     "selector": UNREAD,
+    "loadBalancerIP": st.sampled_from(["", "192.0.2.50"]),
+    "ipFamilyPolicy": st.sampled_from(["SingleStack", "PreferDualStack", "RequireDualStack", ""]),
+    "ipFamilies": some(st.sampled_from(["IPv4", "IPv6", ""]), 2),
 }
 
 SERVICE_STATUS = record({"loadBalancer": record({"ingress": some(record({"ip": ADDRESSES, "hostname": UNREAD}))})})
@@ -170,6 +182,8 @@ OBJECTS: dict[str, SearchStrategy[Object]] = {
     "endpoints": item(NAMES, NAMESPACES, {"subsets": SUBSETS}),
     "endpointslices": item(st.sampled_from(["a-1", "a-2", "b-1"]), NAMESPACES, SLICE, {"labels": SLICE_LABELS}),
     "ingresses": item(NAMES, NAMESPACES, {"spec": record(INGRESS_SPEC), "status": UNREAD}),
+    "replicasets": item(st.sampled_from(["a", "b"]), NAMESPACES, {"spec": UNREAD}, {"ownerReferences": SECOND_OWNERS}),
+    "jobs": item(st.sampled_from(["a", "b"]), NAMESPACES, {"spec": UNREAD}, {"ownerReferences": SECOND_OWNERS}),
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from typing import Any
 
 import pytest
 
@@ -59,7 +60,7 @@ async def test_works_are_the_same_tuple_until_something_changes() -> None:
 
 
 @pytest.mark.parametrize(("plural", "attach"), [("nodes", {"node": True}), ("namespaces", {"namespace": True})])
-async def test_refused_attachments_hold_no_target_back(plural: str, attach: dict[str, bool]) -> None:
+async def test_refused_attachments_hold_no_target_back(plural: str, attach: dict[str, Any]) -> None:
     """They are told by `synced`, targets go without their labels, and get them when they are allowed."""
     async with live(web(3)) as it:
         await refused(it, PATHS[plural])

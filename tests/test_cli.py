@@ -29,6 +29,7 @@ from fastdisco.url_watcher import Timings
 
 GOLDEN = Path(__file__).parent / "data" / "golden"
 VARIANTS: dict[str, list[dict[str, str]]] = orjson.loads((GOLDEN / "targets-victoriametrics.json").read_bytes())
+PROMETHEUS: dict[str, list[dict[str, str]]] = orjson.loads((GOLDEN / "targets-prometheus.json").read_bytes())
 ENVIRON = {name: value for name, value in os.environ.items() if not name.startswith("KUBERNETES_")} | {"TERM": "xterm"}
 PODS = "/api/v1/pods"
 
@@ -118,6 +119,16 @@ def test_targets_are_those_that_the_original_finds(variant: str, golden: str) ->
     assert all(list(target) == sorted(target) for target in found)
     capped = {target: min(2, count) for target, count in Counter(found).items()}
     assert capped == Counter(tuple(sorted(target.items())) for target in VARIANTS[variant])
+
+
+@pytest.mark.parametrize("variant", PROMETHEUS)
+def test_targets_of_the_other_dialect_are_those_that_prometheus_finds(variant: str, golden: str) -> None:
+    """Label by label, for each role and attachment; Prometheus shows equal targets once."""
+    role, _, attached = variant.partition("+")
+    flags = ("--dialect", "prometheus", *(("--attach-metadata", attached) if attached else ()))
+    done = run("targets", "--api-server", golden, "--role", role, *flags)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert {tuple(target.items()) for target in orjson.loads(done.stdout)} == {tuple(sorted(one.items())) for one in PROMETHEUS[variant]}
 
 
 def test_the_order_of_targets_depends_on_their_labels_alone(golden: str) -> None:
@@ -445,7 +456,7 @@ def test_ctrl_c_before_the_first_sync_is_an_interruption(cluster: SyntheticProce
     (("--role", "pod", "--namespace", "a/b"), "argument --namespace: 'a/b' is no name of a namespace"),
     (("--role", "pod", "--selector", "pod"), "argument --selector: must be of the form ROLE:LABEL[;FIELD], not 'pod'"),
     (("--role", "pod", "--selector", "job:a=b"), "argument --selector: must be one of node, pod, service, endpoints,"),
-    (("--role", "pod", "--attach-metadata", "node,job"), "argument --attach-metadata: must be of node, namespace, not 'job'"),
+    (("--role", "pod", "--attach-metadata", "x"), "argument --attach-metadata: must be of node, namespace, deployment, job, cronjob, not"),
     (("--role", "pod", "--dialect", "other"), "argument --dialect: invalid choice: 'other'"),
     (("--role", "pod", "--timeout", "-1"), "argument --timeout: must be seconds, or a duration such as 30s or 5m, not '-1'"),
     (("--role", "pod", "--timeout", "soon"), "argument --timeout: must be seconds, or a duration such as 30s or 5m, not 'soon'"),

@@ -216,7 +216,7 @@ def refused(capfd: pytest.CaptureFixture[str], *flags: str) -> str:
     (("/b", "--config", "x", "--job", "y"), "argument NAMESPACE/NAME: must be of the form "),
     (("a/", "--config", "x", "--job", "y"), "argument NAMESPACE/NAME: must be of the form "),
     (("", "--config", "x", "--job", "y"), "argument NAMESPACE/NAME: must be of the form "),
-    (("a/b", "--config", "x", "--job", "y", "--dialect", "prometheus"), "argument --dialect: invalid choice: 'prometheus'"),
+    (("a/b", "--config", "x", "--job", "y", "--dialect", "other"), "argument --dialect: invalid choice: 'other'"),
     (("a/b", "--config", "x", "--job", "y", "--timeout", "-1"), "argument --timeout: must be seconds, or a duration such as "),
     (("a/b", "--config", "/nowhere/x.yml", "--job", "y"), "/nowhere/x.yml: cannot be read: "),
 ])  # fmt: skip

@@ -25,7 +25,7 @@ selectors:
 - {role: pod, label: "app in (a,b)", field: "spec.nodeName=n1"}
 - {role: pod, label: tier=web}
 - {role: namespace, label: team=x}
-attach_metadata: {node: true, namespace: true}
+attach_metadata: {node: true, namespace: true, deployment: true, job: false, cronjob: true}
 proxy_url: http://proxy:3128
 bearer_token_file: token
 tls_config:
@@ -52,7 +52,7 @@ def test_everything_is_read(tmp_path: Path) -> None:
         api_server="https://10.0.0.1:6443/k8s/clusters/c1",
         namespaces=Namespaces(("web", "db")),
         selectors=(Selector("pod", "app in (a,b)", "spec.nodeName=n1"), Selector("pod", "tier=web"), Selector("namespace", "team=x")),
-        attach_metadata=AttachMetadata(node=True, namespace=True),
+        attach_metadata=AttachMetadata(node=True, namespace=True, deployment=True, cronjob=True),
         proxy_url="http://proxy:3128",
         authorization=Authorization(credentials_file=str(tmp_path / "token")),
         tls_config=TLSConfig(
@@ -121,7 +121,7 @@ MISTAKES: list[tuple[Any, str]] = [
     ({"role": "pod", "selectors": [{"role": "pod"}]}, "selectors[0].label: missing, and field as well"),
     ({"role": "pod", "selectors": [{"role": "pod", "label": " ", "field": ""}]}, "selectors[0].label: missing, and field as well"),
     ({"role": "pod", "selectors": [3]}, "selectors[0]: must be a mapping, not an integer"),
-    ({"role": "pod", "attach_metadata": {"deployment": True}}, "attach_metadata.deployment: unknown key"),
+    ({"role": "pod", "attach_metadata": {"daemonset": True}}, "attach_metadata.daemonset: unknown key"),
     ({"role": "pod", "attach_metadata": {"node": 1}}, "attach_metadata.node: must be true or false, not an integer"),
     ({"role": "pod", "api_server": "ftp://x"}, "api_server: must be an http or https URL without query, not 'ftp://x'"),
     ({"role": "pod", "api_server": "https://x:port"}, "api_server: must have a port from 1 to 65535, not 'https://x:port'"),

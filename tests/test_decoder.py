@@ -339,8 +339,8 @@ def test_an_error_is_told_with_its_offset(raw: bytes, offset: int) -> None:
 
 def test_an_unknown_kind_is_refused() -> None:
     """By name."""
-    with pytest.raises(ValueError, match="'replicaset'"):
-        new_decoder("replicaset")
+    with pytest.raises(ValueError, match="'deployment'"):
+        new_decoder("deployment")
     with pytest.raises(ValueError, match="'pods'"):
         decode_object("pods", b"{}")
 

@@ -161,7 +161,7 @@ async def test_what_is_explained_is_what_the_job_has(role: str) -> None:
             assert bool(found.reason) is not bool(found.targets)
             discovered += [one.discovered for one in found.targets]
             kept += [one.labels for one in found.targets if not one.dropped]
-        assert texts(discovered) == texts(reference.targets(role, it.objects(), attach_node=True, attach_namespace=True))
+        assert texts(discovered) == texts(reference.targets(role, it.objects(), ["node", "namespace"]))
         assert sorted(set(texts(kept))) == works_of(job)
 
 

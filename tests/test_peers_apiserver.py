@@ -5,21 +5,26 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 from prometheus_client import CollectorRegistry
 
 from fastdisco import APIWatcher, Discovery, KubernetesSDConfig
+from fastdisco.api import ApiClient
+from fastdisco.auth import resolve
+from fastdisco.config import DIALECTS
 from tests import reference
 from tests.peers.kubernetes import TOKEN, ApiServer, Object
 from tests.peers.programs import until
 
 ROLES = ("node", "pod", "service", "endpoints", "endpointslice", "ingress")
-PLURALS = ("namespaces", "nodes", "pods", "services", "endpoints", "endpointslices", "ingresses")
+PLURALS = ("namespaces", "nodes", "pods", "services", "endpoints", "endpointslices", "ingresses", "replicasets", "jobs")
+ATTACHED = ("node", "namespace", "deployment", "job", "cronjob")
 
 OWN = {"endpoints", "endpointslice"}  # where the server lists itself
 
 LabelSets = Counter[tuple[tuple[str, str], ...]]
-Watchers = Mapping[str, APIWatcher]
+Watchers = Mapping[tuple[str, str], APIWatcher]  # by role and dialect
 
 
 def label_sets(targets: Iterable[Mapping[str, str]]) -> LabelSets:
@@ -33,23 +38,33 @@ def job(server: ApiServer, role: str) -> KubernetesSDConfig:
             "api_server": server.url,
             "authorization": {"credentials": TOKEN},
             "tls_config": {"insecure_skip_verify": True},
-            "attach_metadata": {"node": True, "namespace": True},
+            "attach_metadata": dict.fromkeys(ATTACHED, True),
         }
     )
 
 
-async def follow(watchers: Watchers, server: ApiServer) -> dict[str, int]:
-    """Waits until the targets are those of the server's lists, says how many there are of each role, and fails with what differs."""
-    missing: dict[str, LabelSets] = {}
-    extra: dict[str, LabelSets] = {}
-    counts: dict[str, int] = {}
+def watch(discovery: Discovery, server: ApiServer, prefix: str = "") -> Watchers:
+    """A job of each role in each dialect."""
+    return {
+        (role, dialect): discovery.watch(f"{prefix}{role} {dialect}", job(server, role), dict, dialect=dialect)
+        for role in ROLES
+        for dialect in DIALECTS
+    }
+
+
+async def follow(watchers: Watchers, server: ApiServer) -> dict[tuple[str, str], int]:
+    """Waits until the targets are those of the server's lists, says how many there are of each job, and fails with what differs."""
+    missing: dict[tuple[str, str], LabelSets] = {}
+    extra: dict[tuple[str, str], LabelSets] = {}
+    counts: dict[tuple[str, str], int] = {}
 
     async def equal() -> bool:
         lists = {plural: await server.list(plural) for plural in PLURALS}  # again each time: the server keeps objects of its own
-        for role, watcher in watchers.items():
-            expected = label_sets(reference.targets(role, lists, attach_node=True, attach_namespace=True))
+        for (role, dialect), watcher in watchers.items():
+            expected = label_sets(reference.targets(role, lists, ATTACHED, dialect))
             found = label_sets(watcher.scrape_works())
-            missing[role], extra[role], counts[role] = expected - found, found - expected, found.total()
+            which = role, dialect
+            missing[which], extra[which], counts[which] = expected - found, found - expected, found.total()
         return not any(missing.values()) and not any(extra.values())
 
     try:
@@ -69,8 +84,9 @@ def pod(number: int, **labels: str) -> Object:
     ran = {"image": "i", "imageID": "i", "ready": True, "restartCount": 0}
     web, init, sidecar = ({"name": name, "containerID": f"containerd://{name}{number}", **ran} for name in ("web", "init", "sidecar"))
     port = {"containerPort": 8080, "name": "http"}
+    owner = {"kind": ("ReplicaSet", "Job")[number % 2], "name": "web-1", "controller": True, "apiVersion": "apps/v1", "uid": "u"}
     return {
-        "metadata": named(f"web-{number}", "web", **labels),
+        "metadata": {**named(f"web-{number}", "web", **labels), "ownerReferences": [owner]},
         "spec": {
             "nodeName": f"node-{number % 3}",
             "containers": [{"name": "web", "image": "web:1", "ports": [port, {"containerPort": 9090, "name": "metrics"}]}],
@@ -129,6 +145,15 @@ def ingress(*hosts: str) -> Object:
     return {"metadata": named("web", "web"), "spec": spec}
 
 
+def owned(kind: str, behind: str) -> Object:
+    """What owns pods, with its own controller."""
+    owner = {"kind": kind, "name": behind, "controller": True, "apiVersion": "apps/v1", "uid": "u"}
+    spec = {"restartPolicy": "Never" if kind == "CronJob" else "Always", "containers": [{"name": "web", "image": "web:1"}]}
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": spec}
+    selector = {} if kind == "CronJob" else {"selector": {"matchLabels": {"app": "web"}}}
+    return {"metadata": {**named("web-1", "web"), "ownerReferences": [owner]}, "spec": {"template": template, **selector}}
+
+
 SERVICE: Object = {
     "metadata": named("web", "web", app="web"),
     "spec": {"ports": [{"port": 80, "name": "http", "targetPort": 8080}, {"port": 81, "name": "other"}]},
@@ -137,7 +162,7 @@ NAMESPACE: Object = {"metadata": named("web", team="one")}
 
 
 async def fill(server: ApiServer) -> None:
-    """Objects of all seven kinds; those that refer before those that they refer to."""
+    """Objects of all kinds; those that refer before those that they refer to."""
     await server.create("namespaces", NAMESPACE)
     await server.create("ingresses", ingress("a.example.com", "example.org"))
     await server.create("endpointslices", endpointslice(0, 1, 2))
@@ -147,6 +172,8 @@ async def fill(server: ApiServer) -> None:
         await server.create("pods", pod(number))
     for number in range(3):
         await server.create("nodes", node(number))
+    await server.create("replicasets", owned("Deployment", "web"))
+    await server.create("jobs", owned("CronJob", "nightly"))
 
 
 async def change(server: ApiServer) -> None:
@@ -159,6 +186,7 @@ async def change(server: ApiServer) -> None:
     await server.replace("endpoints", endpoints(1, 2, 3))
     await server.replace("endpointslices", endpointslice(3, 2))
     await server.replace("ingresses", ingress("a.b.example.com"))
+    await server.replace("replicasets", owned("Deployment", "shop"))
 
 
 async def delete_some(server: ApiServer) -> None:
@@ -169,6 +197,7 @@ async def delete_some(server: ApiServer) -> None:
     await server.delete("endpointslices", endpointslice())
     await server.delete("endpoints", endpoints())
     await server.delete("ingresses", ingress())
+    await server.delete("jobs", owned("CronJob", "nightly"))
 
 
 @pytest.mark.slow
@@ -176,7 +205,7 @@ async def delete_some(server: ApiServer) -> None:
 async def test_targets_follow_a_real_api_server_through_changes_restarts_and_compaction(tmp_path: Path) -> None:
     """Created, changed and deleted objects of all kinds, a server that stops and comes back, versions that etcd has forgotten."""
     async with ApiServer(tmp_path) as server, Discovery() as discovery:
-        watchers = {role: discovery.watch(role, job(server, role), dict) for role in ROLES}
+        watchers = watch(discovery, server)
         for watcher in watchers.values():
             await watcher.synced(timeout=60)
         await follow(watchers, server)
@@ -198,7 +227,7 @@ async def test_targets_follow_a_real_api_server_through_changes_restarts_and_com
         await delete_some(server)
         await follow(watchers, server)
 
-        late = {role: discovery.watch(f"late-{role}", job(server, role), dict) for role in ROLES}
+        late = watch(discovery, server, "late ")
         for watcher in late.values():
             await watcher.synced(timeout=60)
         assert await follow(late, server) == await follow(watchers, server)
@@ -211,17 +240,39 @@ async def test_what_happens_while_the_server_is_out_of_reach_is_caught_up(tmp_pa
     registry = CollectorRegistry()
     async with ApiServer(tmp_path) as server, Discovery(registry=registry) as discovery:
         await fill(server)
-        watchers = {role: discovery.watch(role, job(server, role), dict) for role in ROLES}
+        watchers = watch(discovery, server)
         for watcher in watchers.values():
             await watcher.synced(timeout=60)
         await follow(watchers, server)
-        before = {role: label_sets(watcher.scrape_works()) for role, watcher in watchers.items()}
+        before = {which: label_sets(watcher.scrape_works()) for which, watcher in watchers.items()}
         async with server.out_of_sight():
             await change(server)
             await delete_some(server)
             await server.compact()
             # Nothing is lost with the server; only its own address may be gone, which it takes back when it stops.
-            assert all((before[role] - label_sets(watcher.scrape_works())).total() <= (role in OWN) for role, watcher in watchers.items())
+            for which, watcher in watchers.items():
+                assert (before[which] - label_sets(watcher.scrape_works())).total() <= (which[0] in OWN)
         await follow(watchers, server)
     for role in ROLES:
         assert registry.get_sample_value("fastdisco_discovery_kubernetes_stale_resource_versions_total", {"role": role})
+
+
+@pytest.mark.slow
+@pytest.mark.peers("etcd", "kube-apiserver", "openssl")
+async def test_a_real_api_server_sends_no_more_of_owners_than_their_metadata(tmp_path: Path) -> None:
+    """In lists and in watches."""
+    async with ApiServer(tmp_path) as server:
+        await server.create("namespaces", NAMESPACE)
+        await server.create("replicasets", owned("Deployment", "web"))
+        client = ApiClient(resolve(job(server, "pod"))).metadata_only()
+        try:
+            found = orjson.loads(await client.get("/apis/apps/v1/replicasets", {"resourceVersion": "0"}))
+            assert found["kind"] == "PartialObjectMetadataList"
+            assert [set(item) - {"kind", "apiVersion"} for item in found["items"]] == [{"metadata"}]
+            async with client.stream("/apis/apps/v1/replicasets", {"watch": "1", "timeoutSeconds": "10"}, read_timeout=20) as lines:
+                event = orjson.loads(await anext(lines))
+            assert (event["type"], event["object"]["kind"], set(event["object"])) == (
+                "ADDED", "PartialObjectMetadata", {"kind", "apiVersion", "metadata"},
+            )  # fmt: skip
+        finally:
+            await client.close()

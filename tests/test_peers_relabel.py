@@ -21,7 +21,8 @@ from fastdisco.rules import compile_rule
 from fastdisco.synthetic import SyntheticProcess
 from fastdisco.target_labels import TargetDefaults, default_labels, stored_labels
 from tests.peers.programs import need, until
-from tests.peers.vmagent import RULES, Vmagent
+from tests.peers.scraper import RULES
+from tests.peers.vmagent import Vmagent
 from tests.relabel_reference import relabel
 from tests.relabel_rig import Object, Pods, pod
 from tests.rule_strategies import KEYS, VALUES, Rule, rules
@@ -36,7 +37,7 @@ LAST: list[Rule] = [
     {"target_label": "__metrics_path__", "replacement": "/metrics"},
     {"target_label": "__scrape_interval__", "replacement": "1d"},
     {"target_label": "__scrape_timeout__", "replacement": "10s"},
-    RULES[-1],
+    dict(RULES[-1]),
 ]
 
 Pairs = tuple[tuple[str, str], ...]

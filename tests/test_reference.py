@@ -1,4 +1,4 @@
-"""The plain statement of the label rules against what vmagent discovered, and the compiled heart against the plain statement."""
+"""The plain statement of the label rules against what real programs discovered, and the compiled heart against the plain statement."""
 
 import random
 from collections import Counter
@@ -18,8 +18,11 @@ from tests import reference, strategies
 GOLDEN = Path(__file__).parent / "data" / "golden"
 OBJECTS = orjson.loads((GOLDEN / "objects.json").read_bytes())
 VMAGENT = orjson.loads((GOLDEN / "targets-victoriametrics.json").read_bytes())
+PROMETHEUS_FOUND = orjson.loads((GOLDEN / "targets-prometheus.json").read_bytes())
 KINDS = {plural: kind.lower() for plural, kind in strategies.KINDS.items()}
-PROFILES = (0, 1, 2, 3)  # bit 0 attaches the node, bit 1 the namespace
+ATTACHED = ("node", "namespace", "deployment", "job", "cronjob")  # bits of a profile, from the lowest on
+PROMETHEUS = 32
+PROFILES = (0, 1, 2, 31, PROMETHEUS, PROMETHEUS | 1, PROMETHEUS | 2, PROMETHEUS | 31)
 
 LabelSets = Counter[tuple[tuple[str, str], ...]]
 
@@ -48,6 +51,7 @@ class Heart:
     def __init__(self) -> None:
         self.store = Store(Symbols())
         self.renderer = Renderer(self.store)
+        self.renderer.know_nodes()
         self.decoders = {plural: Decoder(self.store, kind) for plural, kind in KINDS.items()}
         self.parts: dict[tuple[str, int], dict[int, list[Mapping[str, str]]]] = {}
         for role in reference.ROLES:
@@ -85,16 +89,24 @@ class Heart:
 
     def check(self, objects: reference.Objects) -> None:
         for role, profile in self.parts:
-            expected = reference.targets(role, objects, attach_node=bool(profile & 1), attach_namespace=bool(profile & 2))
-            assert self.targets(role, profile) == label_sets(expected)
+            attach = [name for number, name in enumerate(ATTACHED) if profile >> number & 1]
+            dialect = "prometheus" if profile & PROMETHEUS else "victoriametrics"
+            assert self.targets(role, profile) == label_sets(reference.targets(role, objects, attach, dialect))
 
 
 @pytest.mark.parametrize("variant", VMAGENT)
 def test_the_reference_finds_what_vmagent_found(variant: str) -> None:
     """Label by label, for every role and every attachment."""
     role, _, attached = variant.partition("+")
-    found = reference.targets(role, OBJECTS, attach_node=attached == "node", attach_namespace=attached == "namespace")
-    assert capped(found) == capped(VMAGENT[variant])
+    assert capped(reference.targets(role, OBJECTS, [attached])) == capped(VMAGENT[variant])
+
+
+@pytest.mark.parametrize("variant", PROMETHEUS_FOUND)
+def test_the_reference_finds_what_prometheus_found(variant: str) -> None:
+    """Label by label, for every role and every attachment; Prometheus shows equal targets once."""
+    role, _, attached = variant.partition("+")
+    found = reference.targets(role, OBJECTS, [attached], "prometheus")
+    assert set(label_sets(found)) == set(label_sets(PROMETHEUS_FOUND[variant]))
 
 
 @settings(deadline=None, max_examples=100)

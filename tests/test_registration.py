@@ -80,7 +80,7 @@ async def settled_by(it: Live, change: Callable[[], None]) -> None:
     marks |= {"services": service("zz-mark", ports=()), "ingresses": ingress("zz-mark", hosts=())}
     for plural, item in marks.items():
         it.put(plural, item)
-    versions = {plural: table.log[-1].version for plural, table in it.server.store.tables.items()}
+    versions = {plural: table.log[-1].version for plural, table in it.server.store.tables.items() if table.log}
     watchers = [watcher for watchers in it.group._watchers.values() for watcher in watchers]
 
     def all_know() -> bool:

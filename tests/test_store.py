@@ -22,6 +22,7 @@ from tests.heart import (
     new_ingress,
     new_namespace,
     new_node,
+    new_owned,
     new_pod,
     new_service,
     new_slice,
@@ -40,6 +41,8 @@ CLUSTER = {
     ],
     "endpointslices": [new_slice("s-1", "s", new_address("a")), new_slice("s-2", "s", new_address("b"), new_address("c", "db"))],
     "ingresses": [new_ingress("i"), new_ingress("j", "db")],
+    "replicasets": [new_owned("r", "Deployment")],
+    "jobs": [new_owned("r", "CronJob")],
 }
 NAMES = {
     "node": ("node_name",),
@@ -164,7 +167,7 @@ def test_a_change_of_fields_that_labels_do_not_use_renders_nothing() -> None:
             heart.upsert(plural, item | {"metadata": metadata, "spec": spec, "more": {"a": None}})
     assert heart.renderer.dirty == 0
     assert heart.rendered() == before
-    assert [heart.store.counters(kind)[1] for kind in KINDS.values()] == [0] * 7
+    assert [heart.store.counters(kind)[1] for kind in KINDS.values()] == [0] * len(KINDS)
 
 
 @pytest.mark.parametrize(
@@ -375,7 +378,8 @@ def test_counters_and_objects_are_those_of_a_dict(seed: int) -> None:
     added, updated, removed = (dict.fromkeys(KINDS, 0) for _ in range(3))
     for number, (plural, item, goes) in enumerate(rounds(seed)):
         key = (plural, *key_of(item))
-        changed = {**item, "metadata": item["metadata"] | {"annotations": {"n": str(number % 3)}}}
+        owner = {"kind": "Deployment", "name": str(number % 3), "controller": True}
+        changed = {**item, "metadata": item["metadata"] | {"annotations": {"n": str(number % 3)}, "ownerReferences": [owner]}}
         if goes:
             heart.delete(plural, item)
             removed[plural] += here.pop(key, None) is not None
@@ -397,7 +401,7 @@ def test_kinds_do_not_mix() -> None:
     heart = Heart()
     heart.upsert("pods", new_pod("a"))
     assert heart.store.get("pod", "web", "a") is not None
-    assert [heart.store.get(kind, "web", "a") for kind in KINDS.values() if kind != "pod"] == [None] * 6
+    assert [heart.store.get(kind, "web", "a") for kind in KINDS.values() if kind != "pod"] == [None] * (len(KINDS) - 1)
     assert [heart.store.get("pod", namespace, "a") for namespace in ("", "db", "a")] == [None] * 3
     for ask in (store.objects, store.counters, lambda kind: store.get(kind, "", "a")):
         with pytest.raises(ValueError, match="'pods'"):

@@ -134,7 +134,7 @@ def made() -> Cluster:
 @pytest.fixture
 async def server() -> AsyncIterator[SyntheticServer]:
     """A server of three small pods in two namespaces, which begins at version 4."""
-    cluster = Cluster.of({"pods": [pod("b", app="web"), pod("a", app="web"), pod("c", "other", app="db")], "jobs": [{}]}, history=100)
+    cluster = Cluster.of({"pods": [pod("b", app="web"), pod("a", app="web"), pod("c", "other", app="db")], "secrets": [{}]}, history=100)
     async with SyntheticServer(cluster) as running:
         yield running
 

@@ -17,9 +17,11 @@ from fastdisco._render import Renderer
 from tests import strategies
 from tests.decoding import read_list
 from tests.heart import (
+    ATTACHED,
     KINDS,
     NAMESPACE,
     NODE,
+    PROMETHEUS,
     ROLES,
     Heart,
     LabelSets,
@@ -34,6 +36,7 @@ from tests.heart import (
     new_endpoints,
     new_namespace,
     new_node,
+    new_owned,
     new_pod,
     new_service,
     new_slice,
@@ -43,8 +46,10 @@ from tests.heart import (
 GOLDEN = Path(__file__).parent / "data" / "golden"
 OBJECTS = {plural: items for plural, items in orjson.loads((GOLDEN / "objects.json").read_bytes()).items() if plural in KINDS}
 VMAGENT = orjson.loads((GOLDEN / "targets-victoriametrics.json").read_bytes())
-PROFILE = {"": 0, "node": NODE, "namespace": NAMESPACE}
-EVERYTHING = [(role, profile) for role in ROLES for profile in range(4)]
+PROMETHEUS_FOUND = orjson.loads((GOLDEN / "targets-prometheus.json").read_bytes())
+PROFILE = {"": 0, **ATTACHED}
+PROFILES = (0, NODE, NAMESPACE, sum(ATTACHED.values()))
+EVERYTHING = [(role, dialect | profile) for role in ROLES for dialect in (0, PROMETHEUS) for profile in PROFILES]
 CHOOSE = st.randoms(use_true_random=False)
 
 
@@ -78,6 +83,26 @@ def test_watches_in_any_order_lead_to_the_targets_that_vmagent_found(variant: st
     """Rendered now and then while they come."""
     role, _, attached = variant.partition("+")
     assert as_shown(targets_of(role, OBJECTS, PROFILE[attached], "watch", seed)) == as_shown(label_sets(VMAGENT[variant]))
+
+
+# As Prometheus found them.
+
+
+@pytest.mark.parametrize("variant", PROMETHEUS_FOUND)
+def test_lists_lead_to_the_targets_that_prometheus_found(variant: str) -> None:
+    """Label by label; Prometheus shows equal targets once."""
+    role, _, attached = variant.partition("+")
+    found = targets_of(role, OBJECTS, PROMETHEUS | PROFILE[attached], "list")
+    assert set(found) == set(label_sets(PROMETHEUS_FOUND[variant]))
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("variant", PROMETHEUS_FOUND)
+def test_watches_in_any_order_lead_to_the_targets_that_prometheus_found(variant: str, seed: int) -> None:
+    """Rendered now and then while they come."""
+    role, _, attached = variant.partition("+")
+    found = targets_of(role, OBJECTS, PROMETHEUS | PROFILE[attached], "watch", seed)
+    assert set(found) == set(label_sets(PROMETHEUS_FOUND[variant]))
 
 
 # As the plain statement has them.
@@ -172,7 +197,8 @@ def new_object(choose: random.Random, plural: str) -> Object:
         kind = choose.choice(("Pod", "Pod", "Pod", "Pod", "Node", ""))
         where = choose.choice(("web", "web", "db", "", None))
         target = {"kind": kind, "name": choose.choice(("a", "b", "c", "")), "namespace": where}
-        return {"ip": f"192.0.2.{choose.randrange(9)}"} | ({"targetRef": target} if choose.random() < 0.9 else {})
+        on = {"nodeName": choose.choice("abc")} if choose.random() < 0.5 else {}
+        return {"ip": f"192.0.2.{choose.randrange(9)}"} | ({"targetRef": target} if choose.random() < 0.9 else {}) | on
 
     def addresses(most: int) -> list[Object]:
         return [address() for _ in range(choose.randrange(most + 1))]
@@ -181,6 +207,8 @@ def new_object(choose: random.Random, plural: str) -> Object:
     if plural == "pods":
         node, ip, policy = choose.choice("ab"), choose.choice(("192.0.2.1", "")), choose.choice(("Always", "Never"))
         pod = new_pod(name, namespace, node=node, ip=ip, ports=ports, labels={"x": other})
+        owner = {"kind": choose.choice(("ReplicaSet", "ReplicaSet", "Job", "x")), "name": choose.choice("abc"), "controller": True}
+        pod["metadata"]["ownerReferences"] = [owner]
         pod["spec"]["initContainers"] = [{"name": "i", "ports": [{"containerPort": 83}], "restartPolicy": policy}]
         return pod
     if plural == "endpoints":
@@ -189,11 +217,16 @@ def new_object(choose: random.Random, plural: str) -> Object:
     if plural == "endpointslices":
         return new_slice(f"{name}-{other}", choose.choice("abc"), *addresses(5), namespace=namespace, ports=ports)
     if plural == "services":
-        return new_service(name, namespace, x=other)
+        service = new_service(name, namespace, x=other)
+        family = choose.choice(("IPv4", "IPv6"))
+        service["spec"] |= {"ipFamilyPolicy": choose.choice(("SingleStack", "RequireDualStack")), "ipFamilies": [family]}
+        return service
     if plural == "nodes":
         return new_node(name, x=other)
     if plural == "namespaces":
         return new_namespace(namespace, x=other)
+    if plural in ("replicasets", "jobs"):
+        return new_owned(name, choose.choice(("Deployment", "CronJob", "x")), other, namespace)
     return {"metadata": {"name": name, "namespace": namespace}, "spec": {"rules": [{"host": other}] * choose.randrange(3)}}
 
 
@@ -220,7 +253,7 @@ def test_a_pass_over_the_store_and_changes_meanwhile_make_one_picture(seed: int)
     heart = changing.heart
     for _ in range(300):
         changing.step()
-    late = [(role, choose.randrange(4)) for role in ROLES]
+    late = [(role, choose.choice((0, PROMETHEUS)) | choose.choice(PROFILES)) for role in ROLES]
     parts: dict[tuple[str, int], dict[int, Any]] = {wanted: {} for wanted in late}
     for role, profile in late:
         heart.renderer.subscribe(role, profile)
@@ -269,7 +302,7 @@ def test_keys_and_positions_tell_all_targets_apart() -> None:
     heart = Heart(*EVERYTHING)
     heart.load(OBJECTS)
     heart.settle()
-    for profile in range(4):
+    for profile in {profile for _, profile in EVERYTHING}:
         keys = [key for role in ROLES for key in heart.parts[role, profile]]
         assert len(keys) == len(set(keys))
     for found in heart.parts.values():
@@ -412,9 +445,9 @@ def test_the_targets_of_one_object_can_be_asked_for() -> None:
     heart = Heart()
     heart.load(OBJECTS)
     for plural, items in OBJECTS.items():
-        if plural == "namespaces":
+        if KINDS[plural] not in ROLES:
             continue
-        for profile in range(4):
+        for profile in {profile for _, profile in EVERYTHING}:
             found = LabelSets()
             for item in items:
                 parts = heart.renderer.discovered(KINDS[plural], *key_of(item), profile)
@@ -428,7 +461,7 @@ def test_the_targets_of_one_object_can_be_asked_for() -> None:
 def test_mistakes_are_told() -> None:
     """Unknown roles and profiles, and what is no store."""
     renderer = Renderer(Store(Symbols()))
-    for role, profile in (("pods", 0), ("", 0), ("pod", 4), ("pod", -1)):
+    for role, profile in (("pods", 0), ("", 0), ("pod", 64), ("pod", -1)):
         with pytest.raises(ValueError, match="no "):
             renderer.subscribe(role, profile)
     with pytest.raises(ValueError, match="'x'"):

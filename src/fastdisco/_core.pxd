@@ -2,7 +2,7 @@
 from cpython.ref cimport PyObject
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
-from ._fields cimport Field, Schema
+from ._fields cimport KINDS, Field, Schema
 from ._index cimport index_t
 
 cdef enum:
@@ -10,9 +10,13 @@ cdef enum:
     CHUNK = 1 << CHUNK_BITS
     FAMILIES = 32           # label families that derive a label name from a key
     ALL_PARTS = 0xFFFFFFFFu
-    PROFILES = 4            # label profiles: combinations of the bits below
+    PROFILES = 64           # label profiles: combinations of the bits below
     ATTACH_NODE = 1
     ATTACH_NAMESPACE = 2
+    ATTACH_DEPLOYMENT = 4
+    ATTACH_JOB = 8
+    ATTACH_CRONJOB = 16
+    PROMETHEUS = 32         # the dialect
 
 cdef struct Symbol:
     char* text              # UTF-8, no zero at the end
@@ -108,7 +112,7 @@ cdef struct Edge:           # one reference; doubly linked by referee
 
 cdef class Store:
     cdef readonly Symbols symbols
-    cdef index_t tables[7]          # by kind: (namespace, name) -> slot
+    cdef index_t tables[KINDS]          # by kind: (namespace, name) -> slot
     cdef Slot** slots
     cdef uint32_t slot_chunks, slot_top, slot_free
     cdef Edge** edges
@@ -117,9 +121,12 @@ cdef class Store:
     cdef size_t queue_head, queue_end, queue_capacity
     cdef uint64_t queued, taken     # entries since the store was made
     cdef int watchers               # numbers given to watchers so far
-    cdef int64_t[7] objects_of, added_of, updated_of, removed_of, rendered_of
-    cdef int[7][4] wanted           # subscribers by kind and profile
-    cdef int node_wanted, namespace_wanted      # subscribers whose profile attaches them
+    cdef int64_t[KINDS] objects_of, added_of, updated_of, removed_of, rendered_of
+    cdef int[KINDS][PROFILES] wanted            # subscribers by kind and profile
+    cdef uint64_t[KINDS] profiles               # of each kind those that are wanted, a bit each
+    cdef int[KINDS] shown                       # subscribers whose profile attaches objects of the kind
+    cdef bint nodes_listed                      # a node that is not here does not exist
+    cdef uint32_t nodes_cursor                  # slots before it know of that
     cdef uint32_t* missing
     cdef size_t missing_count, missing_capacity
 
@@ -145,6 +152,9 @@ cdef class Store:
     cdef bint is_pod(self, uint32_t kind) noexcept
     cdef uint32_t service_of_slice(self, const uint32_t* words) noexcept
     cdef int refer(self, uint32_t referrer, int kind, uint32_t namespace, uint32_t name, uint32_t part) except -1
+    cdef int refer_once(self, uint32_t referrer, int kind, uint32_t namespace, uint32_t name, uint32_t part) except -1
+    cdef bint refers(self, uint32_t referrer, uint32_t referee, uint32_t part) noexcept
+    cdef int add_edge(self, uint32_t referrer, uint32_t referee, uint32_t part) except -1
     cdef int unlink(self, uint32_t slot) except -1
     cdef void settle(self, uint32_t slot) noexcept
     cdef int report_missing(self, uint32_t slot) except -1

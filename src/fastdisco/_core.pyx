@@ -314,7 +314,7 @@ cdef class Store:
 
     def __cinit__(self, Symbols symbols not None):
         self.symbols = symbols
-        self.slot_top = self.edge_top = 1       # 0 is no slot and no edge
+        self.slot_top = self.edge_top = self.nodes_cursor = 1       # 0 is no slot and no edge
 
     def __dealloc__(self):
         cdef uint32_t id
@@ -530,8 +530,7 @@ cdef class Store:
     cdef int touch(self, uint32_t id) except -1:
         """Queues an object whole, if targets are made of its kind."""
         cdef Slot* slot = self.slot(id)
-        cdef int* wanted = self.wanted[slot.kind]
-        if not slot.dirty and (wanted[0] or wanted[1] or wanted[2] or wanted[3]):
+        if not slot.dirty and self.profiles[slot.kind]:
             slot.dirty = 1
             self.enqueue(id)
         return 0
@@ -542,18 +541,18 @@ cdef class Store:
         cdef uint32_t at = self.slot(id).ins
         cdef Edge* edge
         cdef Slot* referrer
-        cdef int* wanted
-        if (kind == NODE and not self.node_wanted) or (kind == NAMESPACE and not self.namespace_wanted):
+        if kind != POD and kind != SERVICE and not self.shown[kind]:
             return 0
         while at:
             edge = self.edge(at)
             referrer = self.slot(edge.referrer)
-            wanted = self.wanted[referrer.kind]
-            if kind == POD:
-                if not edge.dirty and not referrer.dirty and (wanted[0] or wanted[1] or wanted[2] or wanted[3]):
+            if (kind == POD or kind == NODE) and (referrer.kind == ENDPOINTS or referrer.kind == ENDPOINTSLICE):
+                if not edge.dirty and not referrer.dirty and self.profiles[referrer.kind]:
                     edge.dirty = 1
                     self.enqueue(QUEUED_EDGE | at)
-            else:
+            # D23: only in Prometheus' dialect, whose profiles are the upper ones, do endpoints show their namespace themselves
+            elif kind != NAMESPACE or (referrer.kind != ENDPOINTS and referrer.kind != ENDPOINTSLICE) \
+                    or self.profiles[referrer.kind] >> PROMETHEUS:
                 self.touch(edge.referrer)
                 if kind != SERVICE and (referrer.kind == POD or referrer.kind == SERVICE):
                     self.touch_dependants(edge.referrer)
@@ -586,6 +585,8 @@ cdef class Store:
         cdef uint32_t namespace = words[META_NAMESPACE]
         if slot.kind == ENDPOINTS:
             self.refer(id, SERVICE, namespace, words[META_NAME], 0)
+            if namespace > EMPTY:
+                self.refer(id, NAMESPACE, ABSENT, namespace, 0)
             if words[ENDPOINTS_SUBSETS]:
                 subset = words + (words[ENDPOINTS_SUBSETS] & ~LITERAL)
                 for i in range(subset[0] & ~LITERAL):
@@ -595,6 +596,8 @@ cdef class Store:
             i = self.service_of_slice(words)
             if i > EMPTY:
                 self.refer(id, SERVICE, namespace, i, 0)
+            if namespace > EMPTY:
+                self.refer(id, NAMESPACE, ABSENT, namespace, 0)
             part = self.link_addresses(id, words, words[SLICE_ENDPOINTS], ENDPOINT_SIZE, 0)
         else:
             part = 1
@@ -641,12 +644,16 @@ cdef class Store:
     cdef int refer(self, uint32_t referrer, int kind, uint32_t namespace, uint32_t name, uint32_t part) except -1:
         # an empty namespace is none, as records have it
         cdef uint32_t referee = self.find_or_make(kind, namespace if namespace > EMPTY else ABSENT, name)
-        cdef uint32_t id = self.slot(referee).ins
+        cdef uint32_t newest = self.slot(referee).ins
+        # the newest edge into a name comes first, so a pod that this object has named already is found at once
+        if newest and self.edge(newest).referrer == referrer:
+            return 0
+        return self.add_edge(referrer, referee, part)
+
+    cdef int add_edge(self, uint32_t referrer, uint32_t referee, uint32_t part) except -1:
+        cdef uint32_t id
         cdef Edge** chunks
         cdef Edge* edge
-        # the newest edge into a name comes first, so a pod that this object has named already is found at once
-        if id and self.edge(id).referrer == referrer:
-            return 0
         if self.edge_free:
             id = self.edge_free
             self.edge_free = self.edge(id).next_out
@@ -675,6 +682,24 @@ cdef class Store:
             self.edge(edge.next_in).previous_in = id
         self.slot(referee).ins = id
         return 0
+
+    cdef int refer_once(self, uint32_t referrer, int kind, uint32_t namespace, uint32_t name, uint32_t part) except -1:
+        """An edge that only some profiles need: made when one of them is rendered, so that others pay nothing for it."""
+        cdef uint32_t referee = self.find_or_make(kind, namespace if namespace > EMPTY else ABSENT, name)
+        return 0 if self.refers(referrer, referee, part) else self.add_edge(referrer, referee, part)
+
+    cdef bint refers(self, uint32_t referrer, uint32_t referee, uint32_t part) noexcept:
+        """Whether there is that edge. It would be in two lists: the shorter one decides."""
+        cdef uint32_t leaving = self.slot(referrer).outs
+        cdef uint32_t coming = self.slot(referee).ins
+        while leaving and coming:
+            if self.edge(leaving).referee == referee and self.edge(leaving).part == part:
+                return True
+            if self.edge(coming).referrer == referrer and self.edge(coming).part == part:
+                return True
+            leaving = self.edge(leaving).next_out
+            coming = self.edge(coming).next_in
+        return False
 
     cdef int unlink(self, uint32_t id) except -1:
         """Drops the edges of an object; names that nothing needs any more go with them."""

@@ -16,11 +16,16 @@ cdef enum:
     PENDING = 0xC0000000u   # while decoding: the number of a string that is not a symbol yet
 
 cdef enum:  # Kind
-    NODE, POD, SERVICE, ENDPOINTS, ENDPOINTSLICE, INGRESS, NAMESPACE, KINDS
+    NODE, POD, SERVICE, ENDPOINTS, ENDPOINTSLICE, INGRESS, NAMESPACE, REPLICASET, JOB, KINDS
 
 # of every kind
 cdef enum:  # Meta
     META_NAMESPACE, META_NAME, META_LABELS, META_ANNOTATIONS, META_SIZE     # labels, annotations: lists of (key, value), keys ascending
+
+cdef enum:  # Owned: what is owned and owns pods; only its own owner is read
+    OWNED_CONTROLLER_KIND = META_SIZE
+    OWNED_CONTROLLER_NAME
+    OWNED_SIZE
 
 cdef enum:  # Pair
     PAIR_KEY, PAIR_VALUE, PAIR_SIZE

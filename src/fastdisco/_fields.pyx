@@ -3,7 +3,7 @@
     kind -> schema (the JSON object) -> fields (key, how it is read, where it goes)
 """
 
-KIND_NAMES = ("node", "pod", "service", "endpoints", "endpointslice", "ingress", "namespace")
+KIND_NAMES = ("node", "pod", "service", "endpoints", "endpointslice", "ingress", "namespace", "replicaset", "job")
 
 cdef Schema[KINDS] roots
 cdef Schema[64] inner_schemas
@@ -135,17 +135,22 @@ cdef int statuses(Schema* status, str key, int word) except -1:
     return 0
 
 
-cdef int pod_fields() except -1:
-    cdef Schema* pod = &roots[POD]
-    cdef Schema* meta = metadata(pod)
-    add(meta, "uid", TEXT, POD_UID)
+cdef int controller(Schema* meta, int word) except -1:
+    """Kind and name of the first owner that is a controller."""
     # struct of an owner: controller, kind, name
     cdef Schema* owner = schema(3)
     add(owner, "controller", FLAG, 0)
     add(owner, "kind", TEXT, 1)
     add(owner, "name", TEXT, 2)
     owner.where, owner.equals, owner.source, owner.copied = 0, NULL, 1, 2
-    add(meta, "ownerReferences", FIRST, POD_CONTROLLER_KIND, owner)
+    return add(meta, "ownerReferences", FIRST, word, owner)
+
+
+cdef int pod_fields() except -1:
+    cdef Schema* pod = &roots[POD]
+    cdef Schema* meta = metadata(pod)
+    add(meta, "uid", TEXT, POD_UID)
+    controller(meta, POD_CONTROLLER_KIND)
     cdef Schema* spec = inside(pod, "spec")
     add(spec, "nodeName", TEXT, POD_NODE_NAME)
     containers(spec, "containers", POD_CONTAINERS)
@@ -230,9 +235,20 @@ cdef int ingress_fields() except -1:
     return 0
 
 
+cdef int owned_fields(int kind) except -1:
+    """Neither labels nor annotations are read of what owns pods."""
+    cdef Schema* meta = inside(&roots[kind], "metadata")
+    add(meta, "name", TEXT, META_NAME)
+    add(meta, "namespace", TEXT, META_NAMESPACE)
+    add(meta, "resourceVersion", VERSION)
+    return controller(meta, OWNED_CONTROLLER_KIND)
+
+
 cdef int all_fields() except -1:
     global metadata_root
-    cdef int[7] sizes = [NODE_SIZE, POD_SIZE, SERVICE_SIZE, ENDPOINTS_SIZE, SLICE_SIZE, INGRESS_SIZE, META_SIZE]
+    cdef int[KINDS] sizes = [
+        NODE_SIZE, POD_SIZE, SERVICE_SIZE, ENDPOINTS_SIZE, SLICE_SIZE, INGRESS_SIZE, META_SIZE, OWNED_SIZE, OWNED_SIZE,
+    ]
     cdef int kind
     for kind in range(KINDS):
         roots[kind].size = sizes[kind]
@@ -243,6 +259,8 @@ cdef int all_fields() except -1:
     endpointslice_fields()
     ingress_fields()
     metadata(&roots[NAMESPACE])
+    owned_fields(REPLICASET)
+    owned_fields(JOB)
     metadata_root = schema(META_SIZE)
     cdef Schema* made = inside(metadata_root, "metadata")
     add(made, "name", TEXT, META_NAME)

@@ -31,7 +31,7 @@ cdef enum Place:
     IN_LINE
 
 # by kind, what the API calls it
-cdef tuple LIST_KINDS = ("Node", "Pod", "Service", "Endpoints", "EndpointSlice", "Ingress", "Namespace")
+cdef tuple LIST_KINDS = ("Node", "Pod", "Service", "Endpoints", "EndpointSlice", "Ingress", "Namespace", "ReplicaSet", "Job")
 
 cdef Schema event_schema
 event_schema.count = 2
@@ -187,9 +187,9 @@ cdef class Decoder:
         return version or "", token or ""
 
     cdef int check_kind(self) except -1:
-        """A Status, or a list of other objects, must not be taken for an empty list of these; a `List` may hold anything."""
+        """A Status, or a list of other objects, must not be taken for an empty list of these; others may hold anything."""
         expected = f"{LIST_KINDS[self.number]}List"
-        if self.list_kind and self.list_kind != b"List" and self.list_kind != expected.encode():
+        if self.list_kind and self.list_kind not in (b"List", b"PartialObjectMetadataList", expected.encode()):
             raise DecodeError(f"expected a {expected}, not a {self.list_kind.decode('utf-8', 'replace')}", self.base)
         return 0
 

@@ -73,10 +73,13 @@ cdef class Relabeling(IdTable):
     cdef Env env
     cdef uint32_t* key      # scratch of a rule: the values that it reads
     cdef uint32_t* result   # and its outcome
-    cdef uint32_t[3] known
+    cdef uint32_t[5] known  # names of labels that mean something after the rules
     cdef Memo instances     # (address, scheme) -> instance
     cdef object make_instance
-    cdef int64_t* dropped   # by rule, then for no label left, then for no address
+    cdef object find_refusal        # function of address, interval and timeout, or None
+    cdef Memo refusals              # of them -> why the target is refused, or empty
+    cdef uint32_t refused           # why the last one was
+    cdef int64_t* dropped   # by rule, then for no label left, no address, and being refused
     cdef readonly int64_t seen          # targets asked about
     cdef readonly int64_t evaluated     # targets for which rules ran: a filter's miss, or a target that is kept
 
@@ -104,4 +107,6 @@ cdef class Relabeling(IdTable):
     cdef void remove(self, uint32_t at) noexcept
     cdef int position(self, uint32_t name) noexcept
     cdef int finish(self) except -1
+    cdef int refuse(self, uint32_t address) except -1
+    cdef uint32_t value_of(self, uint32_t name) noexcept
     cdef object labels(self)

@@ -4,7 +4,7 @@ Labels are lists as the original programs have them: sorted by name at first, th
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Literal, Self, TypeAlias, final
+from typing import Self, TypeAlias, final
 
 from ._batch import Batch
 from ._core import IdTable, Symbols
@@ -15,7 +15,7 @@ KINDS_OF_RULES: tuple[str, ...]
 
 _Label: TypeAlias = tuple[str, str]
 _Part: TypeAlias = tuple[int, tuple[tuple[int, Labels], ...]]
-_Ending: TypeAlias = Labels | int | Literal["no label is left", "no address"]
+_Ending: TypeAlias = Labels | int | str
 
 @final
 class Step:
@@ -42,8 +42,8 @@ class Filter:
 class Relabeling(IdTable):
     """The rules of one job, and the labels that its targets have besides the discovered ones, which win.
 
-    `instance` makes the label of that name out of an address and a scheme. Without `filtered` all rules run for every target, which gives
-    the same.
+    `instance` makes the label of that name out of an address and a scheme. `refusal` tells of an address, an interval and a timeout why a
+    target with them cannot be scraped; empty: it can. Without `filtered` all rules run for every target, which gives the same.
     """
 
     def __new__(
@@ -53,6 +53,7 @@ class Relabeling(IdTable):
         defaults: Mapping[str, str],
         instance: Callable[[str, str], str],
         *,
+        refusal: Callable[[str, str, str], str] | None = None,
         bound: int = 65536,
         filtered: bool = True,
     ) -> Self: ...
@@ -67,8 +68,8 @@ class Relabeling(IdTable):
     @property
     def rules(self) -> tuple[Rule, ...]: ...
     @property
-    def drops(self) -> tuple[tuple[int, ...], int, int]:
-        """Targets dropped so far: by each rule, because no label was left, and because there was no address."""
+    def drops(self) -> tuple[tuple[int, ...], int, int, int]:
+        """Targets dropped so far: by each rule, because no label was left, because there was no address, and because of a refusal."""
 
     @property
     def remembered(self) -> int:

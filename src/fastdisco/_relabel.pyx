@@ -29,6 +29,9 @@ cdef enum:                  # in `known`
     KNOWN_ADDRESS = 0
     KNOWN_INSTANCE = 1
     KNOWN_SCHEME = 2
+    KNOWN_INTERVAL = 3
+    KNOWN_TIMEOUT = 4
+    KNOWN_NAMES = 5
 
 
 @cython.final
@@ -173,10 +176,11 @@ cdef class Relabeling(IdTable):
 
     `rules` are those of rules.py or steps made of them, which several relabelings may share; `defaults` are label names and values
     that the discovered labels override, and `instance` makes the label of that name out of an address and a scheme.
+    `refusal` tells of an address, an interval and a timeout why a target with them cannot be scraped, or an empty text.
     Without `filtered` all rules run for every target, which gives the same: tests compare.
     """
 
-    def __cinit__(self, Symbols symbols not None, rules, defaults, instance, *, uint32_t bound=65536, bint filtered=True):
+    def __cinit__(self, Symbols symbols not None, rules, defaults, instance, *, refusal=None, uint32_t bound=65536, bint filtered=True):
         cdef uint32_t i = 0
         self.bound = bound
         self.symbols = symbols
@@ -199,7 +203,7 @@ cdef class Relabeling(IdTable):
         # zeroed, and counted one by one: what fails half way frees what there is
         self.default_names = <uint32_t*> calloc(len(defaults) + 1, sizeof(uint32_t))
         self.default_values = <uint32_t*> calloc(len(defaults) + 1, sizeof(uint32_t))
-        self.dropped = <int64_t*> calloc(len(self.steps) + 2, sizeof(int64_t))
+        self.dropped = <int64_t*> calloc(len(self.steps) + 3, sizeof(int64_t))
         self.plans = <Plan**> malloc((MOST_PLANS + 1) * sizeof(Plan*))
         if self.default_names == NULL or self.default_values == NULL or self.dropped == NULL or self.plans == NULL:
             raise MemoryError
@@ -220,7 +224,11 @@ cdef class Relabeling(IdTable):
         self.known[KNOWN_ADDRESS] = self.fixed("__address__")
         self.known[KNOWN_INSTANCE] = self.fixed("instance")
         self.known[KNOWN_SCHEME] = self.fixed("__scheme__")
+        self.known[KNOWN_INTERVAL] = self.fixed("__scrape_interval__")
+        self.known[KNOWN_TIMEOUT] = self.fixed("__scrape_timeout__")
         self.make_instance = instance
+        self.find_refusal = refusal
+        self.refusals = Memo(symbols, 3, 1, True, bound)
         self.instances = Memo(symbols, 2, 1, True, bound)
         symbols.tables.add(self)
 
@@ -235,7 +243,7 @@ cdef class Relabeling(IdTable):
         for i in range(self.default_count):
             self.symbols.drop(self.default_names[i])
             self.symbols.drop(self.default_values[i])
-        for i in range(3):
+        for i in range(KNOWN_NAMES):
             if self.known[i]:
                 self.symbols.drop(self.known[i])
         free(self.default_names)
@@ -254,10 +262,11 @@ cdef class Relabeling(IdTable):
         return tuple([(<Step> step).rule for step in self.steps])
 
     @property
-    def drops(self) -> tuple[tuple[int, ...], int, int]:
-        """Targets dropped so far: by each rule, because no label was left, and because there was no address."""
+    def drops(self) -> tuple[tuple[int, ...], int, int, int]:
+        """Targets dropped so far: by each rule, because no label was left, because there was no address, and because of a refusal."""
         cdef int count = len(self.steps)
-        return tuple([self.dropped[i] for i in range(count)]), self.dropped[count], self.dropped[count + 1]
+        by_rule = tuple([self.dropped[i] for i in range(count)])
+        return by_rule, self.dropped[count], self.dropped[count + 1], self.dropped[count + 2]
 
     @property
     def remembered(self) -> int:
@@ -312,7 +321,7 @@ cdef class Relabeling(IdTable):
 
     def steps_of(self, Labels labels not None) -> tuple[list, object]:
         """What each rule does to one target: (rule, labels before, labels after) up to the rule that drops it, then the final Labels,
-        or why there are none: the rule's number, or "no label is left", or "no address".
+        or why there are none: the rule's number, or "no label is left", "no address", or a refusal.
 
         Labels are lists of (name, value), in the order in which rules see them.
         """
@@ -334,7 +343,7 @@ cdef class Relabeling(IdTable):
                 return seen, i
         ending = self.finish()
         if ending:
-            return seen, "no label is left" if ending == 1 else "no address"
+            return seen, ("no label is left", "no address", self.symbols.string(self.refused))[ending - 1]
         return seen, self.labels()
 
     cdef list listed(self):
@@ -695,7 +704,7 @@ cdef class Relabeling(IdTable):
         return -1
 
     cdef int finish(self) except -1:
-        """Takes away empty labels, __meta_ and __tmp; sets `instance`. 1: no label is left; 2: no address."""
+        """Takes away empty labels, __meta_ and __tmp; sets `instance`. 1: no label is left; 2: no address; 3: a refusal."""
         cdef uint32_t i
         cdef bint left = False
         cdef uint32_t count = self.env.count
@@ -716,10 +725,11 @@ cdef class Relabeling(IdTable):
         at = self.position(self.known[KNOWN_ADDRESS])
         if at < 0:
             return 2
+        key[0] = self.env.values[at]
+        if self.find_refusal is not None and self.refuse(key[0]):
+            return 3
         if self.position(self.known[KNOWN_INSTANCE]) < 0:
-            key[0] = self.env.values[at]
-            at = self.position(self.known[KNOWN_SCHEME])
-            key[1] = EMPTY if at < 0 else self.env.values[at]
+            key[1] = self.value_of(self.known[KNOWN_SCHEME])
             found = self.instances.find(key)
             if found == NULL:
                 result = self.symbols.intern_str(self.make_instance(self.symbols.string(key[0]), self.symbols.string(key[1])))
@@ -728,6 +738,24 @@ cdef class Relabeling(IdTable):
                 result = found[0]
             self.push(self.known[KNOWN_INSTANCE], result)
         return 0
+
+    cdef int refuse(self, uint32_t address) except -1:
+        """Whether a target with this address, and its interval and timeout, is refused; `refused` has the reason."""
+        cdef uint32_t[3] key
+        cdef uint32_t* found
+        key[0], key[1], key[2] = address, self.value_of(self.known[KNOWN_INTERVAL]), self.value_of(self.known[KNOWN_TIMEOUT])
+        found = self.refusals.find(key)
+        if found == NULL:
+            self.refused = self.symbols.intern_str(self.find_refusal(*[self.symbols.string(key[i]) for i in range(3)]))
+            self.refusals.remember(key, &self.refused)
+        else:
+            self.refused = found[0]
+        return self.refused != EMPTY
+
+    cdef uint32_t value_of(self, uint32_t name) noexcept:
+        """Empty if there is no such label."""
+        cdef int at = self.position(name)
+        return EMPTY if at < 0 else self.env.values[at]
 
     cdef bint begins(self, uint32_t name, const char* prefix, uint32_t length) noexcept:
         cdef Symbol* symbol = self.symbols.at(name)

@@ -4,13 +4,13 @@ from collections.abc import Iterable
 from typing import TypeAlias, final
 
 from ._batch import Batch
+from ._endpoints import EndpointsWriter
 from ._labels import Labels
-from ._targets import TargetWriter
 
 _Part: TypeAlias = tuple[int, tuple[tuple[int, Labels], ...]]
 
 @final
-class Renderer(TargetWriter):
+class Renderer(EndpointsWriter):
     """Renders what changes in a store. One per store: what it takes is no longer dirty."""
 
     def subscribe(self, role: str, profile: int) -> None:
@@ -18,6 +18,12 @@ class Renderer(TargetWriter):
 
     def unsubscribe(self, role: str, profile: int) -> None:
         """Takes one `subscribe` back."""
+
+    def keep_apart(self) -> None:
+        """Namespaces were named: where the dialect has it so, endpoints of one do not see pods of another."""
+
+    def know_nodes(self, budget: int = 20000) -> bool:
+        """All nodes have been listed: pods of others go where the dialect has it so. In slices of objects; True: call again."""
 
     @property
     def dirty(self) -> int:

@@ -7,9 +7,11 @@ import cython
 from libc.stdint cimport uint32_t, uint64_t
 
 from ._batch cimport Batch
-from ._core cimport ALL_PARTS, ATTACH_NAMESPACE, ATTACH_NODE, PROFILES, Record
-from ._fields cimport ABSENT, ENDPOINTS, ENDPOINTSLICE, kind_number
-from ._targets cimport TargetWriter
+from ._core cimport ALL_PARTS, ATTACH_CRONJOB, ATTACH_DEPLOYMENT, ATTACH_NAMESPACE, ATTACH_NODE, PROFILES, Record, Store
+from ._endpoints cimport EndpointsWriter
+from ._fields cimport (
+    ABSENT, EMPTY, ENDPOINTS, ENDPOINTSLICE, JOB, KINDS, NAMESPACE, NODE, POD, POD_NODE_NAME, REPLICASET, kind_number,
+)
 
 cdef enum:
     PART_BITS = 24
@@ -18,7 +20,7 @@ cdef enum:
 
 @cython.final
 @cython.no_gc_clear     # freeing uses its references
-cdef class Renderer(TargetWriter):
+cdef class Renderer(EndpointsWriter):
     """Turns objects of a store into targets, for the roles and label profiles that somebody subscribes to."""
 
     def subscribe(self, str role, int profile) -> None:
@@ -33,11 +35,42 @@ cdef class Renderer(TargetWriter):
         if not 0 <= profile < PROFILES:
             raise ValueError(f"no label profile {profile}")
         self.store.wanted[kind][profile] += by
+        if self.store.wanted[kind][profile]:
+            self.store.profiles[kind] |= <uint64_t> 1 << profile
+        else:
+            self.store.profiles[kind] &= ~(<uint64_t> 1 << profile)
         if profile & ATTACH_NODE:
-            self.store.node_wanted += by
+            self.store.shown[NODE] += by
         if profile & ATTACH_NAMESPACE:
-            self.store.namespace_wanted += by
+            self.store.shown[NAMESPACE] += by
+        if profile & ATTACH_DEPLOYMENT:
+            self.store.shown[REPLICASET] += by
+        if profile & ATTACH_CRONJOB:
+            self.store.shown[JOB] += by
         return 0
+
+    def keep_apart(self) -> None:
+        """Namespaces were named: in Prometheus' dialect endpoints of one do not see pods of another (D45)."""
+        self.apart = True
+
+    def know_nodes(self, Py_ssize_t budget=20000) -> bool:
+        """All nodes have been listed: pods of others go where the dialect has it so (D8). In slices of objects; True: call again."""
+        cdef Store store = self.store
+        cdef uint32_t slot, node
+        cdef uint32_t end = <uint32_t> min(<size_t> store.slot_top, <size_t> store.nodes_cursor + <size_t> max(budget, 0))
+        cdef Record* record
+        store.nodes_listed = True
+        if store.profiles[POD] == 0:
+            end = store.nodes_cursor = store.slot_top
+        for slot in range(store.nodes_cursor, end):
+            record = store.slot(slot).record
+            if not store.slot(slot).used or record == NULL or record.kind != POD:
+                continue
+            node = store.find(NODE, ABSENT, record.words[POD_NODE_NAME]) if record.words[POD_NODE_NAME] > EMPTY else 0
+            if node == 0 or store.slot(node).record == NULL:
+                store.touch(slot)
+        store.nodes_cursor = end
+        return end < store.slot_top
 
     @property
     def dirty(self) -> int:
@@ -60,7 +93,6 @@ cdef class Renderer(TargetWriter):
         cdef uint32_t slot
         cdef uint32_t part = 0
         cdef Py_ssize_t work = 0
-        cdef int profile
         self.batch = batch
         try:
             while work + <Py_ssize_t> batch.target_count < budget:
@@ -74,10 +106,7 @@ cdef class Renderer(TargetWriter):
                     self.store.slot(slot).parts = self.parts_now(slot)
                 if self.store.slot(slot).record == NULL:
                     continue
-                for profile in range(PROFILES):
-                    if self.store.wanted[self.store.slot(slot).kind][profile] > 0:
-                        self.profile = profile
-                        self.render_slot(slot, part)
+                self.render_profiles(slot, part, self.store.profiles[self.store.slot(slot).kind])
         finally:
             self.batch = None
         return batch
@@ -90,26 +119,21 @@ cdef class Renderer(TargetWriter):
         cdef Batch batch = Batch(self.store)
         cdef uint32_t slot = <uint32_t> max(cursor, 1)
         cdef Py_ssize_t work = 0
-        cdef int[7][4] asked
-        cdef int kind, profile
-        for kind in range(7):
-            for profile in range(4):
-                asked[kind][profile] = 0
+        cdef uint64_t[KINDS] asked
+        cdef int kind
+        for kind in range(KINDS):
+            asked[kind] = 0
         for role, number in wanted:
-            asked[kind_number(role)][<int> number & 3] = 1
+            asked[kind_number(role)] |= <uint64_t> 1 << (<int> number & (PROFILES - 1))
         self.batch = batch
         try:
             while slot < self.store.slot_top and (work >> 3) + <Py_ssize_t> batch.target_count < budget:
                 kind = self.store.slot(slot).kind
                 work += 1
-                if self.store.slot(slot).used and self.store.slot(slot).record != NULL:
-                    if asked[kind][0] or asked[kind][1] or asked[kind][2] or asked[kind][3]:
-                        batch.hold(slot)
-                        self.touch_parts(slot, ALL_PARTS)
-                        for profile in range(PROFILES):
-                            if asked[kind][profile]:
-                                self.profile = profile
-                                self.render_slot(slot, ALL_PARTS)
+                if asked[kind] and self.store.slot(slot).used and self.store.slot(slot).record != NULL:
+                    batch.hold(slot)
+                    self.touch_parts(slot, ALL_PARTS)
+                    self.render_profiles(slot, ALL_PARTS, asked[kind])
                 slot += 1
         finally:
             self.batch = None
@@ -159,6 +183,16 @@ cdef class Renderer(TargetWriter):
         found = batch.targets(role, profile)
         batch.close()
         return found
+
+    cdef int render_profiles(self, uint32_t slot, uint32_t part, uint64_t wanted) except -1:
+        """Once for each profile, of which `wanted` has a bit."""
+        self.profile = 0
+        while wanted:
+            if wanted & 1:
+                self.render_slot(slot, part)
+            wanted >>= 1
+            self.profile += 1
+        return 0
 
     cdef int touch_parts(self, uint32_t slot, uint32_t part) except -1:
         cdef uint32_t i

@@ -7,6 +7,7 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from copy import copy
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from importlib import metadata
@@ -43,6 +44,7 @@ class ApiClient:
         self.connection = connection
         self.lists = asyncio.Semaphore(lists_in_flight)
         """To be held while a list is read: it spares the server's memory when many watchers start over together."""
+        self._metadata_only = False
         self._base = connection.api_server
         self._metrics = metrics
         self._connect_timeout = connect_timeout
@@ -80,6 +82,12 @@ class ApiClient:
         async with self.stream(path, params, read_timeout=self._read_timeout, total_timeout=total_timeout) as body:
             return b"".join([chunk async for chunk in body])
 
+    def metadata_only(self) -> ApiClient:
+        """The same session, asking for no more of objects than their metadata; a server that cannot do that sends all of them."""
+        client = copy(self)
+        client._metadata_only = True
+        return client
+
     async def close(self) -> None:
         """Cut what is still open."""
         await self._session.close()
@@ -106,7 +114,7 @@ class ApiClient:
             response = await self._session.get(
                 URL(self._base + path),
                 params=params,
-                headers=self._credentials.headers(),
+                headers=self._credentials.headers() | (_metadata_of(params) if self._metadata_only else {}),
                 timeout=timeout,
                 ssl=await self._trust.context() if self._trust else True,
                 server_hostname=(self._trust and self.connection.tls_config.server_name) or None,
@@ -137,6 +145,11 @@ class ApiClient:
     def _count(self, code: str) -> None:
         if self._metrics is not None:
             self._metrics.count_request(code)
+
+
+def _metadata_of(params: Mapping[str, str]) -> dict[str, str]:
+    kind = "PartialObjectMetadata" if "watch" in params else "PartialObjectMetadataList"
+    return {"Accept": f"application/json;as={kind};g=meta.k8s.io;v=v1,application/json"}
 
 
 class Body:

@@ -179,7 +179,8 @@ class APIWatcher:
             if labels is None:
                 reason, known = await group.why_unknown(subscriber.role, namespace, name)
             else:
-                reason = "" if labels else why_no_target(subscriber.role, group.store.get(subscriber.role, namespace, name) or {})
+                thing = group.store.get(subscriber.role, namespace, name) or {}
+                reason = "" if labels else why_no_target(subscriber.role, thing, subscriber.profile)
             targets = tuple(explain_target(one, subscriber.relabeling) for one in labels or ())
             found.append(Explanation(subscriber.role, namespace, name, known, reason, targets))
         return tuple(found)
@@ -222,7 +223,7 @@ class APIWatcher:
 
     def status(self) -> dict[str, Any]:
         """For people and for JSON."""
-        by_rule, without_label, without_address = ((), 0, 0) if self._relabeling is None else self._relabeling.drops
+        by_rule, without_label, without_address, refused = ((), 0, 0, 0) if self._relabeling is None else self._relabeling.drops
         return {
             "synced": self.is_synced,
             "version": self.version,
@@ -231,10 +232,11 @@ class APIWatcher:
             "last_error": self._last_error,
             "duplicates": self._makes.duplicates,
             # times since the rules are what they are: a target that changes and is dropped again counts again
-            "dropped": sum(by_rule) + without_label + without_address,
+            "dropped": sum(by_rule) + without_label + without_address + refused,
             "dropped_by_rule": list(by_rule),
             "dropped_without_label": without_label,
             "dropped_without_address": without_address,
+            "dropped_as_refused": refused,
             "refused": list(self.refused),
         }
 

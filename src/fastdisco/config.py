@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,6 +14,7 @@ from .errors import ConfigError
 from .sections import Section, load_yaml, mapping_at, within
 
 ROLES = ("node", "pod", "service", "endpoints", "endpointslice", "ingress")
+DIALECTS = ("victoriametrics", "prometheus")
 KINDS = (*ROLES, "namespace")
 """What can be watched, and what a selector may name: the roles, and namespaces for their metadata."""
 
@@ -65,10 +66,13 @@ class Selector:
 
 @dataclass(frozen=True, slots=True)
 class AttachMetadata:
-    """Which joined metadata targets get as labels."""
+    """Which joined metadata targets get as labels; the last three are names of what is behind the owner of a pod."""
 
     node: bool = False
     namespace: bool = False
+    deployment: bool = False
+    job: bool = False
+    cronjob: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +236,7 @@ def _attach_metadata(section: Section | None) -> AttachMetadata:
     if section is None:
         return AttachMetadata()
     with section:
-        return section.make(AttachMetadata, section.flag("node"), section.flag("namespace"))
+        return section.make(AttachMetadata, **{one.name: section.flag(one.name) for one in fields(AttachMetadata)})
 
 
 def _proof(section: Section) -> tuple[Authorization | None, BasicAuth | None]:

@@ -14,12 +14,12 @@ from ._json import decode_object
 from .api import ApiClient
 from .api_watcher import APIWatcher
 from .auth import Connection, own_namespace, resolve
-from .config import KINDS, KubernetesSDConfig
+from .config import DIALECTS, KINDS, KubernetesSDConfig
 from .errors import ApiError, ConfigError, DecodeError, NetworkError
 from .group_watcher import GroupKey, GroupWatcher, Pace
 from .metrics import Metrics
 from .relabel_config import RelabelConfig
-from .roles import RESOURCES, kinds_of, profile_of
+from .roles import RESOURCES, SELECTORS, kinds_of, profile_of
 from .rule_table import RuleTable
 from .target_labels import TargetDefaults, default_labels
 from .thread import DiscoveryThread
@@ -54,7 +54,8 @@ class Discovery:
         self._timings = timings or Timings()
         self._pace = pace or Pace()
         self._symbols = Symbols()
-        self._rules = RuleTable(self._symbols, dialect)
+        self._dialect = dialect
+        self._rules = {dialect: RuleTable(self._symbols, dialect) for dialect in DIALECTS}
         self._clients: dict[Connection, ApiClient] = {}
         self._groups: dict[GroupKey, GroupWatcher] = {}
         self._jobs: dict[str, APIWatcher] = {}
@@ -106,7 +107,8 @@ class Discovery:
 
         ValueError if the name is in use; ConfigError if the configuration or a rule cannot be used here.
         """
-        check_dialect(dialect or "victoriametrics")
+        dialect = self._dialect if dialect is None else dialect
+        check_dialect(dialect)
         if self._closed:
             raise RuntimeError("the discovery is closed")
         if name in self._jobs:
@@ -117,7 +119,7 @@ class Discovery:
         for one in configs:
             if not isinstance(one, KubernetesSDConfig):
                 raise ConfigError("config must be a KubernetesSDConfig or several; KubernetesSDConfig.from_dict makes one of a mapping")
-        keys = [group_key(one) for one in configs]
+        keys = [group_key(one, dialect) for one in configs]
         if not isinstance(name, str):
             raise ConfigError(f"the name of a job must be a string, not {name!r}")
         if not isinstance(target_defaults, TargetDefaults | None):
@@ -129,12 +131,16 @@ class Discovery:
             raise ConfigError(f"relabel_configs: must be a sequence of RelabelConfig, not {type(relabel_configs).__name__}")
         defaults = target_defaults or TargetDefaults()
         relabel_configs = None if relabel_configs is None else tuple(relabel_configs)
-        checked = self._relabeling(name, defaults, relabel_configs)  # a mistake must leave nothing behind
+
+        def compiled(rules: Sequence[RelabelConfig] | None) -> Relabeling | None:
+            return None if rules is None else self._rules[dialect].relabeling(rules, default_labels(name, defaults, dialect))
+
+        checked = compiled(relabel_configs)  # a mistake must leave nothing behind
         places = []
         for key, one in zip(keys, configs, strict=True):
-            profile = profile_of(one.role, one.attach_metadata)
+            profile = profile_of(one.role, one.attach_metadata, dialect)
             places.append((self._group(key), one.role, profile, kinds_of(one.role, profile)))
-        job = APIWatcher(name, constructor, places, relabel_configs, lambda rules: self._relabeling(name, defaults, rules), self._forget)
+        job = APIWatcher(name, constructor, places, relabel_configs, compiled, self._forget)
         self._jobs[name] = job
         del checked  # it kept its rules in the table meanwhile
         return job
@@ -157,7 +163,7 @@ class Discovery:
         """
         if role not in KINDS:
             raise ValueError(f"no kind of object is called {role!r}")
-        key = group_key(config)
+        key = group_key(config, self._dialect)
         if not _is_text(namespace + name):
             return None
         group = self._groups.get(key)
@@ -202,9 +208,6 @@ class Discovery:
         discovered: dict[tuple[GroupWatcher, str, int], int] = {}
         return {name: await job.count_dropped(discovered) for name, job in list(self._jobs.items()) if job.relabel_configs is not None}
 
-    def _relabeling(self, job: str, defaults: TargetDefaults, rules: Sequence[RelabelConfig] | None) -> Relabeling | None:
-        return None if rules is None else self._rules.relabeling(rules, default_labels(job, defaults, self._rules.dialect))
-
     def _client(self, connection: Connection) -> ApiClient:
         if self._closed:
             raise RuntimeError("the discovery is closed")
@@ -246,15 +249,20 @@ class Discovery:
 
 def check_dialect(dialect: str) -> None:
     """ConfigError for a dialect whose labels are not made here."""
-    if dialect != "victoriametrics":
-        raise ConfigError(f"dialect: must be victoriametrics, not {dialect!r}")
+    if dialect not in DIALECTS:
+        raise ConfigError(f"dialect: must be {' or '.join(DIALECTS)}, not {dialect!r}")
 
 
-def group_key(config: KubernetesSDConfig) -> GroupKey:
-    """What of a configuration decides which group its job joins; ConfigError if it cannot be resolved here."""
+def group_key(config: KubernetesSDConfig, dialect: str = "victoriametrics") -> GroupKey:
+    """What of a configuration decides which group its job joins; ConfigError if it cannot be resolved here.
+
+    In Prometheus' dialect the own namespace is added to those that are named, and a role allows few selectors.
+    """
     namespaces = config.namespaces.names
-    if not namespaces and config.namespaces.own_namespace:
-        namespaces = (own_namespace(),)
+    if config.namespaces.own_namespace and (dialect == "prometheus" or not namespaces):
+        namespaces = (*namespaces, own_namespace())
+    if dialect == "prometheus":
+        _check_selectors(config)
     joined: dict[str, tuple[list[str], list[str]]] = {}
     for selector in config.selectors:
         labels, fields = joined.setdefault(selector.role, ([], []))
@@ -270,6 +278,17 @@ def group_key(config: KubernetesSDConfig) -> GroupKey:
         config.list_limit,
         config.relist_interval,
     )
+
+
+def _check_selectors(config: KubernetesSDConfig) -> None:
+    allowed = SELECTORS[config.role]
+    seen: set[str] = set()
+    for index, selector in enumerate(config.selectors):
+        if selector.role not in allowed:
+            raise ConfigError(f"selectors[{index}].role: in this dialect role {config.role} has selectors for {', '.join(allowed)} only")
+        if selector.role in seen:
+            raise ConfigError(f"selectors[{index}].role: a second selector for {selector.role}; in this dialect there is one of a role")
+        seen.add(selector.role)
 
 
 def _is_text(name: str) -> bool:

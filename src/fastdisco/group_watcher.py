@@ -88,6 +88,8 @@ class GroupWatcher:
         self._pace = pace
         self._on_idle = on_idle
         self._renderer = Renderer(self.store)
+        if key.namespaces:
+            self._renderer.keep_apart()
         self._decoders: dict[URLWatcher, Decoder] = {}
         self._watchers: dict[str, list[URLWatcher]] = {}
         self._loads = DirectLoads(self._fetch, lambda wanted: self.store.get(*wanted) is not None, self._deliver, metrics)
@@ -97,6 +99,7 @@ class GroupWatcher:
         self._batch_targets = min(pace.batch_targets, _FIRST_BATCH)
         self._cursor = 0  # slots before it have been rendered for the pass
         self._rendered_until: int | None = None  # once the cursor is at the end: what had been queued by then
+        self._learning_nodes = True  # until all objects know that all nodes have been listed
         self._wake = asyncio.Event()
         self._idle_timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = asyncio.get_running_loop().create_task(self._run(), name="fastdisco group")
@@ -178,6 +181,7 @@ class GroupWatcher:
         if kind in self._watchers:
             return
         resource = RESOURCES[kind]
+        client = self._client.metadata_only() if resource.metadata_only else self._client
         params = {}
         for selected, label, field in self.key.selectors:
             if selected == kind:
@@ -186,7 +190,7 @@ class GroupWatcher:
         for namespace in (self.key.namespaces if resource.namespaced else ()) or ("",):
             decoder = Decoder(self.store, kind)
             watcher = URLWatcher(
-                kind, namespace, resource.paths(namespace), params, self._client, decoder, self._metrics,
+                kind, namespace, resource.paths(namespace), params, client, decoder, self._metrics,
                 timings=self._timings, list_limit=self.key.list_limit, relist_interval=self.key.relist_interval,
                 on_change=self._wake.set, on_settled=self._wake.set,
             )  # fmt: skip
@@ -245,13 +249,15 @@ class GroupWatcher:
     async def _render_all(self) -> None:
         turn = _Turn(self._pace.slice_seconds)
         while True:
+            if self._learning_nodes and self.listed("node"):
+                self._learning_nodes = self._renderer.know_nodes()
             if not self._pass:
                 self._begin_pass()
             if self._renderer.dirty:
                 await self._bring(self._renderer.render(self._batch_targets), turn)
             if self._pass:
                 await self._walk_on(turn)
-            elif not self._renderer.dirty:
+            elif not self._renderer.dirty and not (self._learning_nodes and self.listed("node")):
                 break
             # here too, since under a steady stream of changes there may always be something dirty
             if self._symbols.due():

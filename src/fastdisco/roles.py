@@ -9,7 +9,12 @@ from .config import AttachMetadata
 
 ATTACH_NODE = 1
 ATTACH_NAMESPACE = 2
-"""Bits of a label profile: what a job's targets show beside their own object. Labels are generated once per object and profile."""
+ATTACH_DEPLOYMENT = 4
+ATTACH_JOB = 8
+ATTACH_CRONJOB = 16
+PROMETHEUS = 32
+"""Bits of a label profile: what a job's targets show beside their own object, and the dialect. Labels are generated once per object and
+profile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +24,8 @@ class Resource:
     groups: tuple[str, ...]
     plural: str
     namespaced: bool = True
+    metadata_only: bool = False
+    """Nothing else is read of such objects, and nothing else is asked for."""
 
     def paths(self, namespace: str) -> tuple[str, ...]:
         """The list path of each version; an empty namespace, and any of what is cluster-wide, means the whole cluster."""
@@ -43,23 +50,41 @@ RESOURCES = {
     "endpointslice": Resource(("/apis/discovery.k8s.io/v1", "/apis/discovery.k8s.io/v1beta1"), "endpointslices"),
     "ingress": Resource(("/apis/networking.k8s.io/v1", "/apis/networking.k8s.io/v1beta1"), "ingresses"),
     "namespace": Resource(("/api/v1",), "namespaces", namespaced=False),
+    "replicaset": Resource(("/apis/apps/v1",), "replicasets", metadata_only=True),
+    "job": Resource(("/apis/batch/v1",), "jobs", metadata_only=True),
 }
 
 _JOINED = {"endpoints": ("pod", "service"), "endpointslice": ("pod", "service")}
-_WITH_NODE = ("pod", "endpoints", "endpointslice")
-_WITH_NAMESPACE = ("pod", "service", "endpoints", "endpointslice", "ingress")
+SELECTORS = {
+    "node": ("node",),
+    "pod": ("pod", "node"),
+    "service": ("service",),
+    "endpoints": ("pod", "service", "endpoints"),
+    "endpointslice": ("pod", "service", "endpointslice"),
+    "ingress": ("ingress",),
+}
+"""Which selectors a role allows in Prometheus' dialect; in the other it allows all."""
+_WITH_PODS = ("pod", "endpoints", "endpointslice")
+_WITH_NAMESPACE = (*_WITH_PODS, "service", "ingress")
 
 
-def profile_of(role: str, attach: AttachMetadata) -> int:
-    """The label profile of a role: what is asked to be attached, where the role has a use for it."""
-    node = ATTACH_NODE if attach.node and role in _WITH_NODE else 0
-    namespace = ATTACH_NAMESPACE if attach.namespace and role in _WITH_NAMESPACE else 0
-    return node | namespace
+def profile_of(role: str, attach: AttachMetadata, dialect: str = "victoriametrics") -> int:
+    """The label profile of a role: what is asked to be attached, where the role has a use for it, in a dialect."""
+    profile = PROMETHEUS if dialect == "prometheus" else 0
+    for wanted, roles, bit in (
+        (attach.node, _WITH_PODS, ATTACH_NODE),
+        (attach.namespace, _WITH_NAMESPACE, ATTACH_NAMESPACE),
+        (attach.deployment, _WITH_PODS, ATTACH_DEPLOYMENT),
+        (attach.job, _WITH_PODS, ATTACH_JOB),
+        (attach.cronjob, _WITH_PODS, ATTACH_CRONJOB),
+    ):
+        profile |= bit if wanted and role in roles else 0
+    return profile
 
 
 def kinds_of(role: str, profile: int) -> tuple[str, ...]:
-    """The kinds that have to be watched for a role's targets, its own first."""
-    joined = (role, *_JOINED.get(role, ()))
-    node = ("node",) if profile & ATTACH_NODE else ()
-    namespace = ("namespace",) if profile & ATTACH_NAMESPACE else ()
-    return joined + node + namespace
+    """The kinds that have to be watched for a role's targets, its own first; for the name of a Job none, since its pods have it."""
+    attached = (
+        ("node", ATTACH_NODE), ("namespace", ATTACH_NAMESPACE), ("replicaset", ATTACH_DEPLOYMENT), ("job", ATTACH_CRONJOB),
+    )  # fmt: skip
+    return (role, *_JOINED.get(role, ()), *(kind for kind, bit in attached if profile & bit))

@@ -13,7 +13,7 @@ from .regexes import Runs
 from .relabel_config import VICTORIAMETRICS_ACTIONS, RelabelConfig
 from .rules import compile_rule
 from .sections import within
-from .target_labels import prometheus_instance, victoriametrics_instance
+from .target_labels import prometheus_instance, prometheus_refusal, victoriametrics_instance
 
 logger = logging.getLogger("fastdisco")
 
@@ -48,8 +48,9 @@ class RuleTable:
                 raise ConfigError(f"{path}[{index}]: must be a RelabelConfig, not {type(config).__name__}")
             with within(f"{path}[{index}]"):
                 steps.append(self.step(config))
-        instance = prometheus_instance if self.dialect == "prometheus" else victoriametrics_instance
-        return Relabeling(self._symbols, steps, dict(defaults), instance)
+        if self.dialect == "prometheus":
+            return Relabeling(self._symbols, steps, dict(defaults), prometheus_instance, refusal=prometheus_refusal)
+        return Relabeling(self._symbols, steps, dict(defaults), victoriametrics_instance)
 
 
 def _warn(config: RelabelConfig) -> None:

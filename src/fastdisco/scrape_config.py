@@ -26,20 +26,20 @@ class ScrapeConfig:
     target_defaults: TargetDefaults = field(default_factory=TargetDefaults)
 
 
-def load_scrape_configs(file: str | Path) -> tuple[ScrapeConfig, ...]:
-    """The jobs of a YAML file, in order; ConfigError names the file, the key and the reason.
+def load_scrape_configs(file: str | Path, dialect: str = "victoriametrics") -> tuple[ScrapeConfig, ...]:
+    """The jobs of a YAML file, in order; ConfigError names the file, the key and the reason. Rules are checked in the dialect.
 
     Keys that are for the scraper only are passed over; relative file names start at the file's directory.
     """
     file = Path(file)
     document = load_yaml(file)
     try:
-        return tuple(_jobs(document, str(file.parent)))
+        return tuple(_jobs(document, str(file.parent), dialect))
     except ConfigError as error:
         raise ConfigError(f"{file}: {error}") from None
 
 
-def _jobs(document: object, directory: str) -> Iterator[ScrapeConfig]:
+def _jobs(document: object, directory: str, dialect: str) -> Iterator[ScrapeConfig]:
     top = mapping_at("", document)
     common = mapping_at("global", top.get("global") or {})
     rules = load_rules(common.get("relabel_configs"), path="global.relabel_configs")
@@ -55,7 +55,7 @@ def _jobs(document: object, directory: str) -> Iterator[ScrapeConfig]:
             names.add(job.job_name)
             for number, rule in enumerate(job.relabel_configs[len(rules) :]):
                 with within(f"relabel_configs[{number}]"):
-                    compile_rule(rule, "victoriametrics", Runs())
+                    compile_rule(rule, dialect, Runs())
         yield job
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -44,6 +45,12 @@ class TargetDefaults:
             raise ConfigError(f"scheme: must be http or https, not {self.scheme!r}")
 
 
+# D40: what else there is before the first rule, as Prometheus has it by default
+_HISTOGRAMS = {
+    "__always_scrape_classic_histograms__": "false",
+    "__convert_classic_histograms_to_nhcb__": "false",
+    "__scrape_native_histograms__": "false",
+}
 _SHORTEST, _LONGEST = 1e-9, 100 * 31_536_000.0
 
 
@@ -63,6 +70,7 @@ def default_labels(job: str, defaults: TargetDefaults, dialect: str) -> dict[str
     """The labels beside the discovered ones, which win where both have one."""
     duration = _prometheus_duration if dialect == "prometheus" else _go_duration
     labels = {
+        **(_HISTOGRAMS if dialect == "prometheus" else {}),
         "job": job,
         "__scheme__": defaults.scheme,
         "__metrics_path__": defaults.metrics_path,
@@ -86,6 +94,27 @@ def victoriametrics_instance(address: str, scheme: str) -> str:
 def prometheus_instance(address: str, scheme: str) -> str:  # noqa: ARG001  (of the same form as the other)
     """The address as it is."""
     return address
+
+
+_DURATION = re.compile(
+    r"(?:(\d+)y)?(?:(\d+)w)?(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?(?:(\d+)ms)?", re.ASCII
+)
+_MILLISECONDS = (31_536_000_000, 604_800_000, 86_400_000, 3_600_000, 60_000, 1000, 1)
+
+
+def prometheus_refusal(address: str, interval: str, timeout: str) -> str:
+    """Why Prometheus does not scrape a target with such labels; empty if it does."""
+    if "/" in address:
+        return f"the address {address!r} has a path (D38)"
+    milliseconds = []
+    for name, text in (("interval", interval), ("timeout", timeout)):
+        found = _DURATION.fullmatch(text)
+        if not text or found is None:
+            return f"the scrape {name} {text!r} is no duration"
+        milliseconds.append(sum(int(number or 0) * size for number, size in zip(found.groups(), _MILLISECONDS, strict=True)))
+        if not milliseconds[-1]:
+            return f"the scrape {name} is 0"
+    return f"the scrape timeout {timeout} is above the interval {interval}" if milliseconds[1] > milliseconds[0] else ""
 
 
 def stored_labels(labels: Mapping[str, str]) -> dict[str, str]:

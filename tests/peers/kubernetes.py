@@ -14,7 +14,12 @@ from tests.peers.programs import Program, free_port, need
 
 Object = dict[str, Any]
 
-PREFIXES = {"endpointslices": "/apis/discovery.k8s.io/v1", "ingresses": "/apis/networking.k8s.io/v1"}
+PREFIXES = {
+    "endpointslices": "/apis/discovery.k8s.io/v1",
+    "ingresses": "/apis/networking.k8s.io/v1",
+    "replicasets": "/apis/apps/v1",
+    "jobs": "/apis/batch/v1",
+}
 CLUSTER_WIDE = {"nodes", "namespaces"}
 WITH_STATUS = {"nodes", "pods", "services", "ingresses"}  # `status` is ignored on the object itself and written through its own path
 TOKEN = "admin-token"

@@ -1,21 +1,35 @@
 """A seeded cluster of many objects of each kind that refer to one another, for real programs to discover."""
 
 import random
+import re
+from collections.abc import Callable
 from typing import Any
 
 Object = dict[str, Any]
 Objects = dict[str, list[Object]]
+Maker = Callable[[random.Random, int], Object]
 
 NAMESPACES = [f"ns-{number}" for number in range(8)]
 PORTS = [80, 443, 8080, 9090, 9100]
 # Sets of keys that become equal when cleaned are what the greatest-key rule is about.
-PAIRS = {
-    "app": "web",
-    "app.kubernetes.io/name": "x",
-    "app_kubernetes_io/name": "y",
-    "app-kubernetes.io/name": "z",
-    "empty": "",
-    "é": '日本 "\\<&>',
+PAIRS: dict[str, tuple[str, ...]] = {
+    "app": ("web", "db", "node-exporter"),
+    "app.kubernetes.io/name": ("x", "kube-state-metrics", "coredns"),
+    "app_kubernetes_io/name": ("y",),
+    "app-kubernetes.io/name": ("z",),
+    "app.kubernetes.io/component": ("metrics", ""),
+    "k8s-app": ("kube-dns", "kubelet"),
+    "job": ("batch", ""),
+    "empty": ("",),
+    "é": ('日本 "\\<&>',),
+    "prometheus.io/scrape": ("true", "true", "false"),
+    "prometheus.io/scrape_slow": ("true", "false"),
+    "prometheus.io/port": ("9102", "8080", "none", ""),
+    "prometheus.io/path": ("/stats", "metrics", ""),
+    "prometheus.io/scheme": ("https", "http", "ftp"),
+    "prometheus.io/param_module": ("http_2xx",),
+    "prometheus.io/interval": ("30s", "1h", "soon"),
+    "prometheus.io/probe": ("true", "false"),
 }
 
 
@@ -31,7 +45,7 @@ def namespace_of(number: int) -> str:
 
 def metadata(choose: random.Random, name: str, namespace: str = "") -> Object:
     def pairs() -> dict[str, str]:
-        return {key: PAIRS[key] for key in choose.sample(sorted(PAIRS), choose.randrange(4))}
+        return {key: choose.choice(PAIRS[key]) for key in choose.sample(sorted(PAIRS), choose.randrange(8))}
 
     inside = {"namespace": namespace} if namespace else {}
     return {"name": name, **inside, "uid": f"uid-{name}-{namespace}", "labels": pairs(), "annotations": pairs()}
@@ -50,6 +64,7 @@ def node(choose: random.Random, number: int) -> Object:
         "status": {
             "addresses": [{"type": kind, "address": address(choose, number)} for kind in kinds],
             "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
+            "conditions": [{"type": kind, "status": choose.choice(["True", "False", "Unknown"])} for kind in ("Ready", "My-Own.One")],
         },
     }
 
@@ -74,7 +89,13 @@ def status(choose: random.Random, name: str) -> Object:
 def pod(choose: random.Random, number: int) -> Object:
     names = [f"c{index}" for index in range(choose.randrange(1, 4))]
     init = [container(choose, "i0"), container(choose, "i1", restartPolicy="Always")][: choose.randrange(3)]
-    owner = {"kind": "ReplicaSet", "name": f"rs-{number % 40}", "controller": choose.random() < 0.8, "apiVersion": "apps/v1", "uid": "u"}
+    owner = {
+        "kind": choose.choice(["ReplicaSet", "ReplicaSet", "Job"]),
+        "name": f"owner-{8 * choose.randrange(40) + number % 8}",  # of the same namespace
+        "controller": choose.random() < 0.8,
+        "apiVersion": "apps/v1",
+        "uid": "u",
+    }
     return {
         "metadata": {**metadata(choose, f"pod-{number}", namespace_of(number)), "ownerReferences": [owner]},
         "spec": {
@@ -101,7 +122,13 @@ def ports(choose: random.Random) -> list[Object]:
 def service(choose: random.Random, number: int) -> Object:
     kind = choose.choice(["ClusterIP", "ClusterIP", "NodePort", "LoadBalancer", "ExternalName"])
     where = {"externalName": "service.example"} if kind == "ExternalName" else {"clusterIP": choose.choice(["None", "192.0.2.77"])}
-    return {"metadata": metadata(choose, f"svc-{number}", namespace_of(number)), "spec": {"type": kind, **where, "ports": ports(choose)}}
+    stack = choose.choice([{}, {}, {"ipFamilyPolicy": "RequireDualStack", "ipFamilies": choose.sample(["IPv4", "IPv6"], 2)}])
+    balancer = choose.choice([{}, {"ingress": [{"ip": address(choose, number)}, {"hostname": "balancer.example"}, {"ip": "192.0.2.9"}]}])
+    return {
+        "metadata": metadata(choose, f"svc-{number}", namespace_of(number)),
+        "spec": {"type": kind, **where, "ports": ports(choose), **stack, **choose.choice([{}, {"loadBalancerIP": "192.0.2.8"}])},
+        "status": {"loadBalancer": balancer},
+    }
 
 
 def target_ref(choose: random.Random) -> Object:
@@ -140,10 +167,40 @@ def endpointslice(choose: random.Random, number: int) -> Object:
         "addressType": choose.choice(["IPv4", "IPv6", "FQDN"]),
         "ports": [{**port, **choose.choice([{}, {"appProtocol": "h2c"}])} for port in ports(choose)],
         "endpoints": [
-            {"addresses": [address(choose, choose.randrange(500))], "conditions": choose.choice(conditions), **entry(choose)}
+            {
+                "addresses": [address(choose, choose.randrange(500))],
+                "conditions": choose.choice(conditions),
+                **entry(choose),
+                **zone(choose),
+            }
             for _ in range(choose.randrange(5))
         ],
     }
+
+
+def zone(choose: random.Random) -> Object:
+    return choose.choice([{}, {"zone": "z1"}, {"zone": "", "deprecatedTopology": {"kubernetes.io/hostname": "h", "rack-1": "r"}}])
+
+
+def owned(kind: str, behind: str) -> Maker:
+    """Of what owns pods: ReplicaSets, or Jobs."""
+
+    def make(choose: random.Random, number: int) -> Object:
+        made = metadata(choose, f"owner-{number}", namespace_of(number))
+        owner = {"kind": choose.choice([behind, behind, "Other"]), "name": f"{kind}-{number}", "controller": choose.random() < 0.8}
+        return {"metadata": {**made, "ownerReferences": [{**owner, "apiVersion": "apps/v1", "uid": "u"}]}}
+
+    return make
+
+
+def unambiguous(objects: Objects) -> Objects:
+    """Of keys that become equal when cleaned only the greatest, for whom chooses one of them at random."""
+    for item in (item for items in objects.values() for item in items):
+        for family in ("labels", "annotations"):
+            pairs = item["metadata"].get(family, {})
+            greatest = {re.sub("[^a-zA-Z0-9_]", "_", key): key for key in sorted(pairs)}
+            item["metadata"][family] = {key: pairs[key] for key in greatest.values()}
+    return objects
 
 
 def ingress(choose: random.Random, number: int) -> Object:
@@ -157,7 +214,7 @@ def ingress(choose: random.Random, number: int) -> Object:
     return {"metadata": metadata(choose, f"ing-{number}", namespace_of(number)), "spec": {**of_class, "rules": rules, "tls": tls}}
 
 
-MAKERS = {
+MAKERS: dict[str, Maker] = {
     "nodes": node,
     "namespaces": namespace,
     "pods": pod,
@@ -165,4 +222,6 @@ MAKERS = {
     "endpoints": endpoints,
     "endpointslices": endpointslice,
     "ingresses": ingress,
+    "replicasets": owned("set", "Deployment"),
+    "jobs": owned("job", "CronJob"),
 }

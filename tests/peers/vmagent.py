@@ -1,96 +1,19 @@
-"""vmagent on loopback, discovering from an API server and connecting to none of the targets that it finds."""
+"""vmagent on loopback."""
 
-import json
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any, Self
-
-import aiohttp
-
-from tests.peers.programs import Program, free_port, need
-
-Labels = dict[str, str]
-
-# The first two keep apart what would be one target when the meta labels are gone; the last one sends every request to a closed port.
-RULES: list[dict[str, Any]] = [
-    {"source_labels": ["__address__"], "target_label": "m_address"},
-    {"action": "labelmap", "regex": "__meta_(.+)", "replacement": "m_$1"},
-    {"target_label": "__address__", "replacement": "127.0.0.1:1"},
-]
+from tests.peers.scraper import Scraper
 
 
-class Vmagent:
-    """One vmagent with one scrape job per entry of `jobs` (a `kubernetes_sd_config` mapping each).
+class Vmagent(Scraper):
+    """Shows as dropped what went minutes ago, too."""
 
-    The last rule of each job must send its targets to a closed port, as RULES do, for vmagent connects to what it finds.
-    """
+    name = "vmagent"
 
-    def __init__(self, folder: Path, jobs: Mapping[str, Mapping[str, Any]], rules: Mapping[str, Sequence[Mapping[str, Any]]] = {}) -> None:
-        self.folder = folder
-        self.jobs = jobs
-        self.rules = {name: list(rules.get(name, RULES)) for name in jobs}
-        assert all(of_job[-1] == RULES[-1] for of_job in self.rules.values())
-        self.url = f"http://127.0.0.1:{free_port()}"
-        self.program = Program(
-            need("vmagent"),
-            f"-promscrape.config={folder / 'scrape.yml'}",
-            f"-httpListenAddr={self.url.removeprefix('http://')}",
+    def flags(self, address: str) -> list[str]:
+        return [
+            f"-promscrape.config={self.config}",
+            f"-httpListenAddr={address}",
             "-remoteWrite.url=http://127.0.0.1:1/",
             "-promscrape.maxDroppedTargets=1000000",
             "-promscrape.kubernetesSDCheckInterval=1s",  # else its targets follow its own cache every 30 s
-            f"-remoteWrite.tmpDataPath={folder / 'data'}",
-            log=folder / "vmagent.log",
-        )
-        self.http: aiohttp.ClientSession | None = None
-
-    async def __aenter__(self) -> Self:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        # JSON is YAML. A day between scrapes: nothing is to be scraped.
-        scrape = [
-            {"job_name": name, "scrape_interval": "1d", "kubernetes_sd_configs": [config], "relabel_configs": self.rules[name]}
-            for name, config in self.jobs.items()
+            f"-remoteWrite.tmpDataPath={self.folder / 'data'}",
         ]
-        (self.folder / "scrape.yml").write_text(json.dumps({"scrape_configs": scrape}))
-        self.http = aiohttp.ClientSession()
-        try:
-            await self.program.start(self._ready, timeout=60)
-        except BaseException:
-            await self.__aexit__()
-            raise
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.program.kill()
-        if self.http is not None:
-            await self.http.close()
-
-    async def targets(self) -> dict[str, list[Labels]]:
-        """Per job, the labels of its active targets before relabeling: those that discovery made, without the job's own.
-
-        Of equal ones only one is active. The others are among the dropped, where vmagent also shows what went minutes ago.
-        """
-        data = await self.shown()
-        found: dict[str, list[Labels]] = {name: [] for name in self.jobs}
-        for target in data["activeTargets"]:
-            labels = target["discoveredLabels"]
-            found[labels["job"]].append({name: value for name, value in labels.items() if discovered(name)})
-        return found
-
-    async def shown(self) -> Any:
-        """What its page of targets shows."""
-        assert self.http is not None
-        async with self.http.get(f"{self.url}/api/v1/targets", raise_for_status=True) as answer:
-            return json.loads(await answer.read())["data"]
-
-    async def _ready(self) -> bool:
-        assert self.http is not None
-        try:
-            async with self.http.get(f"{self.url}/-/ready") as answer:
-                return answer.status == 200
-        except aiohttp.ClientError:
-            return False
-
-
-def discovered(name: str) -> bool:
-    """Whether a label comes from discovery rather than from the job."""
-    return name in {"__address__", "instance"} or name.startswith("__meta_")

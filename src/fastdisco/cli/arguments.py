@@ -7,13 +7,24 @@ import math
 import re
 import sys
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import NoReturn, TypeVar
 from urllib.parse import urlsplit
 
 from fastdisco import __version__
 from fastdisco._export import SYNTAXES
-from fastdisco.config import ROLES, AttachMetadata, Authorization, KubernetesSDConfig, Namespaces, Selector, TLSConfig, load_sd_config
+from fastdisco.config import (
+    DIALECTS,
+    ROLES,
+    AttachMetadata,
+    Authorization,
+    KubernetesSDConfig,
+    Namespaces,
+    Selector,
+    TLSConfig,
+    load_sd_config,
+)
 from fastdisco.errors import ConfigError
 from fastdisco.sections import parse_duration
 
@@ -27,7 +38,7 @@ TARGETS_PODS = 100
 RUN_PODS = 1000
 """Sizes of the cluster of a demo."""
 
-_ATTACHED = ("node", "namespace")
+_ATTACHED = tuple(one.name for one in fields(AttachMetadata))
 _CONNECTION = ("api_server", "bearer_token_file", "ca_file", "insecure_skip_tls_verify")
 _DISCOVERY = ("role", "namespace", "own_namespace", "selector", "attach_metadata")
 # keys of a configuration that flags spell otherwise
@@ -152,7 +163,7 @@ def _add_targets(command: argparse.ArgumentParser) -> None:
         "--selector", action="append", default=[], type=_selector, metavar="ROLE:LABEL[;FIELD]",
         help="a label selector, or a field selector, for the objects of one role; may be repeated",
     )  # fmt: skip
-    what.add_argument("--attach-metadata", type=_attached, default=(), metavar="KIND,...", help="node, namespace: add their labels")
+    what.add_argument("--attach-metadata", type=_attached, default=(), metavar="KIND,...", help=f"{', '.join(_ATTACHED)}: add their labels")
     where = command.add_argument_group("where to look")
     where.add_argument("--api-server", default="", metavar="URL")
     where.add_argument("--bearer-token-file", default="", metavar="FILE")
@@ -170,7 +181,10 @@ def _add_targets(command: argparse.ArgumentParser) -> None:
 
 
 def _add_dialect(to: argparse._ActionsContainer) -> None:
-    to.add_argument("--dialect", choices=("victoriametrics",), default="victoriametrics", help="whose labels to make")
+    to.add_argument(
+        "--dialect", choices=DIALECTS, default=DIALECTS[0], metavar="NAME",
+        help=f"whose labels to make, and rules to run: {', '.join(DIALECTS)} (default: {DIALECTS[0]})",
+    )  # fmt: skip
 
 
 def _add_timeout(to: argparse._ActionsContainer) -> None:

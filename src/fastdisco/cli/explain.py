@@ -26,7 +26,7 @@ from .output import Output
 
 def run(arguments: argparse.Namespace) -> int:
     """The command, from flags to exit code."""
-    jobs = {job.job_name: job for job in load_scrape_configs(arguments.config)}
+    jobs = {job.job_name: job for job in load_scrape_configs(arguments.config, arguments.dialect)}
     job = jobs.get(arguments.job)
     if job is None:
         known = ", ".join(jobs) or "none"

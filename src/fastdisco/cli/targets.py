@@ -44,7 +44,7 @@ logger = logging.getLogger("fastdisco")
 def run(arguments: argparse.Namespace) -> int:
     """The command, from flags to exit code."""
     config = sd_config(arguments)
-    _warn_of_idle_selectors(config)
+    _warn_of_idle_selectors(config, arguments.dialect)
     if not arguments.demo:
         return uvloop.run(until_signal(_discover(arguments, config)))
     with demo_cluster(arguments.pods or TARGETS_PODS) as server:
@@ -53,8 +53,8 @@ def run(arguments: argparse.Namespace) -> int:
         return uvloop.run(until_signal(_discover(arguments, replace(config, api_server=server.url))))
 
 
-def _warn_of_idle_selectors(config: KubernetesSDConfig) -> None:
-    read = kinds_of(config.role, profile_of(config.role, config.attach_metadata))
+def _warn_of_idle_selectors(config: KubernetesSDConfig, dialect: str) -> None:
+    read = kinds_of(config.role, profile_of(config.role, config.attach_metadata, dialect))
     for kind in dict.fromkeys(one.role for one in config.selectors if one.role not in read):
         logger.warning("the selector for role %s has no effect: of role %s only these are read: %s", kind, config.role, ", ".join(read))
 

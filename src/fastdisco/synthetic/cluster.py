@@ -116,6 +116,8 @@ class Cluster:
             ),
         )
         load("ingresses", cluster._ingress_entries(filled.ingresses))
+        for plural, owner in (("replicasets", "ReplicaSet"), ("jobs", "Job")):
+            load(plural, (kinds.owner_entry(app, next(versions)) for app in cluster.apps if app.owner == owner))
         cluster.store.loaded()
         return cluster
 

@@ -1,4 +1,4 @@
-"""Nodes, namespaces, services, endpoints, endpoint slices and ingresses, rendered so that they fit to the pods."""
+"""Nodes, namespaces, services, endpoints, endpoint slices, ingresses and the owners of pods, rendered so that they fit to the pods."""
 
 from __future__ import annotations
 
@@ -222,3 +222,19 @@ def ingress_entry(app: App, service: str, index: int, uid: int, version: int, re
     metadata["managedFields"] = [managed("helm", CREATED, owned, api_version="networking.k8s.io/v1")]
     status = {"loadBalancer": {"ingress": [{"ip": f"198.51.100.{index % 254 + 1}"}]}}
     return _entry(app.namespace, name, {"metadata": metadata, "spec": spec, "status": status}, version)
+
+
+def owner_entry(app: App, version: int) -> Entry:
+    """What owns the app's pods, and is owned itself: a ReplicaSet by a Deployment, a Job by a CronJob."""
+    job = app.owner == "Job"
+    controller = {"kind": "CronJob" if job else "Deployment", "name": f"{app.name}-nightly" if job else app.name, "controller": True}
+    name = app.name if job else f"{app.name}-{app.hash}"
+    labels = {**_service_labels(app), "pod-template-hash": app.hash}
+    metadata = {
+        "name": name, "namespace": app.namespace, "uid": app.owner_uid, "resourceVersion": "%(version)b", "creationTimestamp": CREATED,
+        "labels": labels, "ownerReferences": [{"apiVersion": "batch/v1" if job else "apps/v1", **controller, "uid": app.owner_uid}],
+    }  # fmt: skip
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "app", "image": f"registry.example.com/{app.name}:1"}]}}
+    metadata["managedFields"] = [managed("kube-controller-manager", CREATED, {"metadata": {"labels": labels}, "spec": template})]
+    spec = {"selector": {"matchLabels": labels}, "template": template}
+    return _entry(app.namespace, name, {"metadata": metadata, "spec": spec, "status": {}}, version)

@@ -27,11 +27,11 @@ async def serve_list(store: Store, route: Route, options: Options, connection: C
     limit = options.limit if options.token is not None or options.version != 0 else 0
     fault = connection.fault
     if matches is None and not limit and options.token is None and state is None and fault is None:
-        key = ("frames", route.namespace, route.version, store.version)
+        key = ("frames", route.namespace, route.version, route.metadata_only, store.version)
         frames = table.cache.get(key)
         if frames is None:
             entries = table.ordered(route.namespace)[1]
-            frames = table.cache[key] = _frames(_head(route, store.version), [entry.body for entry in entries])
+            frames = table.cache[key] = _frames(_head(route, store.version), [route.body(entry.body) for entry in entries])
         await connection.start()
         await connection.frames(frames)
         return
@@ -54,7 +54,7 @@ async def serve_list(store: Store, route: Route, options: Options, connection: C
         token = Token(version, keys[last - 1] + "\0").encode()
         remaining = len(entries) - last if matches is None else None
     head = _head(route, version, token, remaining)
-    await _send(connection, head, [entry.body for entry in page], fault)
+    await _send(connection, head, [route.body(entry.body) for entry in page], fault)
 
 
 def _state(table: Table, current: int, options: Options) -> int | None:
@@ -81,8 +81,8 @@ def _head(route: Route, version: int, token: str = "", remaining: int | None = N
         metadata["continue"] = token
         if remaining is not None:
             metadata["remainingItemCount"] = remaining
-    kind, api_version = route.resource.kind, route.resource.api_version(route.version)
-    return b'{"kind":"%bList","apiVersion":"%b","metadata":%b,"items":[' % (kind.encode(), api_version.encode(), orjson.dumps(metadata))
+    kind, api_version = route.kind.encode(), route.api_version.encode()
+    return b'{"kind":"%bList","apiVersion":"%b","metadata":%b,"items":[' % (kind, api_version, orjson.dumps(metadata))
 
 
 def _frames(head: bytes, bodies: Sequence[bytes]) -> list[list[bytes]]:

@@ -1,9 +1,11 @@
-"""The seven resources that the synthetic API server serves, and the paths that name them."""
+"""The resources that the synthetic API server serves, and the paths that name them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from urllib.parse import unquote
+
+import orjson
 
 _ANY = ("metadata.name",)
 _NAMESPACED = ("metadata.name", "metadata.namespace")
@@ -41,6 +43,8 @@ RESOURCES: dict[str, Resource] = {
         Resource("namespaces", "namespace", "Namespace", namespaced=False, fields=(*_ANY, "status.phase")),
         Resource("endpointslices", "endpointslice", "EndpointSlice", group="discovery.k8s.io", beta=True),
         Resource("ingresses", "ingress", "Ingress", group="networking.k8s.io", beta=True),
+        Resource("replicasets", "replicaset", "ReplicaSet", group="apps"),
+        Resource("jobs", "job", "Job", group="batch"),
     )
 }
 _BY_NAME = {name: resource for resource in RESOURCES.values() for name in (resource.plural, resource.singular)}
@@ -59,6 +63,21 @@ class Route:
     version: str
     namespace: str = ""
     name: str = ""
+    metadata_only: bool = False
+    """Asked for as PartialObjectMetadata."""
+
+    @property
+    def kind(self) -> str:
+        """What objects are called on the wire."""
+        return "PartialObjectMetadata" if self.metadata_only else self.resource.kind
+
+    @property
+    def api_version(self) -> str:
+        return "meta.k8s.io/v1" if self.metadata_only else self.resource.api_version(self.version)
+
+    def body(self, item: bytes) -> bytes:
+        """What is sent of a list item with its leading comma."""
+        return b',{"metadata":%b}' % orjson.dumps(orjson.loads(item[1:])["metadata"]) if self.metadata_only else item
 
     @property
     def key(self) -> str:

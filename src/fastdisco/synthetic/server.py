@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import ssl
 from typing import TYPE_CHECKING, Any, Self
 
@@ -146,7 +147,8 @@ class SyntheticServer:
         elif route.name:
             await connection.send(200, self._get(request, route) + b"\n")
         else:
-            await self._collection(connection, request, route)
+            partial = "as=PartialObjectMetadata" in request.headers.get("accept", "")
+            await self._collection(connection, request, dataclasses.replace(route, metadata_only=partial))
 
     async def _collection(self, connection: Connection, request: Request, route: Route) -> None:
         options = parse_options(request.query, watch_list=self.watch_list)

@@ -41,8 +41,8 @@ class Watch(Cursor):
         self._lines = 0
         self._silent = False
         self._type = b'"object":{"kind":"%b","apiVersion":"%b",' % (
-            route.resource.kind.encode(),
-            route.resource.api_version(route.version).encode(),
+            route.kind.encode(),
+            route.api_version.encode(),
         )
         self._prefixes = {kind: b'{"type":"%b",' % kind.encode() + self._type for kind in ("ADDED", "MODIFIED", "DELETED")}
 
@@ -181,10 +181,10 @@ class Watch(Cursor):
         return self._line("DELETED", event.entry if event.new is None else event.old.stamped(event.version))
 
     def _line(self, kind: str, entry: Entry) -> Sequence[Buffer]:
-        return self._prefixes[kind], memoryview(entry.body)[2:], _END
+        return self._prefixes[kind], memoryview(self.route.body(entry.body))[2:], _END
 
     def _bookmark(self, version: int, mark: bytes = b"") -> bytes:
-        nulls = _NULLS.get(self.route.resource.kind, b"")
+        nulls = _NULLS.get(self.route.kind, b"")
         form = b'{"type":"BOOKMARK",%b"metadata":{"resourceVersion":"%d","creationTimestamp":null%b}%b}}\n'
         return form % (self._type, version, mark, nulls)
 
