@@ -196,6 +196,7 @@ def test_the_context_is_strict_about_what_matters() -> None:
     assert not context.verify_flags & ssl.VERIFY_X509_STRICT
     assert context.minimum_version >= ssl.TLSVersion.TLSv1_2
     assert make_tls_context(TLSConfig(min_version="TLS13")).minimum_version == ssl.TLSVersion.TLSv1_3
+    assert make_tls_context(TLSConfig(max_version="TLS12")).maximum_version == ssl.TLSVersion.TLSv1_2
     assert make_tls_context(TLSConfig(insecure_skip_verify=True)).verify_mode == ssl.CERT_NONE
 
 

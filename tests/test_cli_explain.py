@@ -227,9 +227,12 @@ def test_wrong_flags_are_named(flags: tuple[str, ...], message: str, capfd: pyte
 
 SD = "  kubernetes_sd_configs: [{role: pod, api_server: 'http://127.0.0.1:1'}]\n"
 MISTAKES: list[tuple[str, str, str]] = [
-    ("scrape_configs: []", "a/b", "no job is called 'web'; there are: none"),
-    ("scrape_configs: [{job_name: a}, {job_name: b}]", "a/b", "no job is called 'web'; there are: a, b"),
-    (HEAD, "a/b", "job 'web' has no kubernetes_sd_configs"),
+    ("scrape_configs: []", "a/b", "no job with kubernetes_sd_configs is called 'web'; there are: none"),
+    (
+        "scrape_configs: [{job_name: a, kubernetes_sd_configs: [{role: pod}]}, {job_name: web}]",
+        "a/b",
+        "no job with kubernetes_sd_configs is called 'web'; there are: a",
+    ),
     (HEAD + SD, "n1", "job 'web' has no role for 'n1'; it discovers objects by NAMESPACE/NAME"),
     (HEAD + SD.replace("pod", "node"), "a/b", "job 'web' has no role for 'a/b'; it discovers objects by NAME, of a node"),
     (HEAD + "  kubernetes_sd_configs: [{role: pods}]", "a/b", "scrape_configs[0].kubernetes_sd_configs[0].role: must be one of "),

@@ -44,6 +44,14 @@ relist_interval: 12h
 """
 
 
+def test_headers_may_be_written_as_prometheus_has_them() -> None:
+    """Several values of a name are sent as one."""
+    written = {"X-Team": {"values": ["a", "b"], "secrets": ["c"]}, "X-Key": {"secrets": ["d"]}}
+    config = KubernetesSDConfig.from_dict({"role": "pod", "headers": ["A: b"], "http_headers": written})
+    assert config.headers == ("A: b", "X-Team: a, b, c", "X-Key: d")
+    assert "X-Key" not in repr(config)
+
+
 def test_everything_is_read(tmp_path: Path) -> None:
     """Each key has its place; files start at the directory of the configuration; durations are seconds."""
     (tmp_path / "sd.yml").write_text(EVERYTHING)
@@ -104,6 +112,15 @@ MISTAKES: list[tuple[Any, str]] = [
     ({"role": 5.5}, "role: must be a string, not a number"),
     ({"role": "pod", "rolle": 1}, "rolle: unknown key"),
     ({"role": "pod", "oauth2": {}}, "oauth2: not supported"),
+    ({"role": "pod", "http_headers": {"A": {"files": ["x"]}}}, "http_headers.A.files: not supported; give values or secrets"),
+    ({"role": "pod", "http_headers": {"A": {"value": ["x"]}}}, "http_headers.A.value: unknown key"),
+    ({"role": "pod", "http_headers": {"A": "x"}}, "http_headers.A: must be a mapping, not a string"),
+    ({"role": "pod", "http_headers": {"Host": {"values": ["x"]}}}, "http_headers.Host: must not be given"),
+    ({"role": "pod", "tls_config": {"max_version": "TLS9"}}, "tls_config.max_version: must be one of"),
+    (
+        {"role": "pod", "tls_config": {"max_version": "TLS11", "min_version": "TLS12"}},
+        "tls_config.max_version: must not be below the min_version",
+    ),
     ({"role": "pod", "namespaces": "web"}, "namespaces: must be a mapping, not a string"),
     ({"role": "pod", "namespaces": {"names": "web"}}, "namespaces.names: must be a list, not a string"),
     ({"role": "pod", "namespaces": {"names": ["a", 1]}}, "namespaces.names[1]: must be a string, not an integer"),
@@ -191,14 +208,14 @@ def test_mistakes_in_files_name_the_file(tmp_path: Path) -> None:
     file.write_text("role: [")
     with pytest.raises(ConfigError, match=r"sd\.yml: no valid YAML"):
         load_sd_config(file)
-    file.write_text("role: pod\nnamespaces: {names: [1]}")
+    file.write_text("role: pod\nnamespaces: {names: [[1]]}")
     with pytest.raises(ConfigError, match=r"sd\.yml: namespaces\.names\[0\]: must be a string"):
         load_sd_config(file)
     file.write_text("")
     with pytest.raises(ConfigError, match=r"sd\.yml: must be a mapping, not nothing"):
         load_sd_config(file)
     file.write_text("role: 2020-13-45")
-    with pytest.raises(ConfigError, match=r"sd\.yml: no valid YAML: month must be in"):
+    with pytest.raises(ConfigError, match=r"sd\.yml: role: must be one of .*, not '2020-13-45'"):
         load_sd_config(file)
 
 

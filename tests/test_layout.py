@@ -13,8 +13,8 @@ SOURCE = ROOT / "src" / "fastdisco"
 # bytes → events → objects → targets → jobs → export, one group of modules per row.
 ORDER = """
 errors sections config metrics backoff
-relabel_config regexes graphite series_selector rules target_labels scrape_config
-auth api
+relabel_config regexes graphite series_selector rules target_labels scrape_config label_names kubeconfig configuration
+proxies auth api
 _scan _index _fields _core _parse _json url_reader recovery url_watcher
 _labels _batch _writer _targets _endpoints _render roles
 _memo _relabel rule_table absence explanation

@@ -15,6 +15,8 @@ from time import monotonic
 
 from .config import Authorization, BasicAuth, KubernetesSDConfig, TLSConfig, is_plain
 from .errors import ConfigError, NetworkError
+from .kubeconfig import with_kubeconfig
+from .proxies import bypasses, proxy_of_environment
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _TOKEN_AGE = 60.0  # as client-go: a rotated token is noticed within a minute even where the time of the file does not tell
@@ -37,10 +39,12 @@ class Connection:
 def resolve(
     config: KubernetesSDConfig, *, environ: Mapping[str, str] = os.environ, service_account: Path = SERVICE_ACCOUNT
 ) -> Connection:
-    """The connection that a configuration asks for; without `api_server`, the one that every pod is given.
+    """The connection that a configuration asks for; without `api_server` and `kubeconfig_file`, the one that every pod is given.
 
     What the configuration says about credentials and trust wins over what the pod is given.
     """
+    if config.kubeconfig_file:
+        config = with_kubeconfig(config)
     tls_config = config.tls_config or TLSConfig()
     api_server, authorization = config.api_server.rstrip("/"), config.authorization
     if api_server and "://" not in api_server:
@@ -54,7 +58,12 @@ def resolve(
             authorization = Authorization(credentials_file=str(service_account / "token"))
         if not (tls_config.ca or tls_config.ca_file or tls_config.insecure_skip_verify):
             tls_config = replace(tls_config, ca_file=str(service_account / "ca.crt"))
-    return Connection(api_server, config.proxy_url, authorization, config.basic_auth, tls_config, config.headers)
+    proxy_url = config.proxy_url
+    if config.proxy_from_environment:
+        proxy_url = proxy_of_environment(api_server, environ)
+    elif config.no_proxy and bypasses(api_server, config.no_proxy):
+        proxy_url = ""
+    return Connection(api_server, proxy_url, authorization, config.basic_auth, tls_config, config.headers)
 
 
 def own_namespace(*, service_account: Path = SERVICE_ACCOUNT) -> str:
@@ -134,7 +143,9 @@ def make_tls_context(config: TLSConfig) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.set_alpn_protocols(["http/1.1"])
     if config.min_version:
-        context.minimum_version = ssl.TLSVersion[config.min_version.replace("TLS1", "TLSv1_").replace("_0", "")]
+        context.minimum_version = _tls_version(config.min_version)
+    if config.max_version:
+        context.maximum_version = _tls_version(config.max_version)
     if config.insecure_skip_verify:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
@@ -149,6 +160,10 @@ def make_tls_context(config: TLSConfig) -> ssl.SSLContext:
     elif config.cert or config.cert_file:
         _load_cert_chain(context, config)
     return context
+
+
+def _tls_version(name: str) -> ssl.TLSVersion:
+    return ssl.TLSVersion[name.replace("TLS1", "TLSv1_").replace("_0", "")]
 
 
 def _load_cert_chain(context: ssl.SSLContext, config: TLSConfig) -> None:

@@ -24,13 +24,13 @@ _REFUSED = {
     "kubernetes_sd_configs": "unknown key; give one entry of it",
     "scrape_configs": "unknown key; give one entry of a job's kubernetes_sd_configs",
     **dict.fromkeys((
-        "kubeconfig_file", "oauth2", "no_proxy", "proxy_from_environment", "proxy_connect_header",
-        "http_headers", "encoding", "compression", "initial_state",
+        "oauth2", "proxy_connect_header", "encoding", "compression", "initial_state",
     ), "not supported"),
 }  # fmt: skip
 _NO_EFFECT = ("follow_redirects", "enable_http2")  # accepted because configurations have them; in the peers they have no effect either
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")  # a label of RFC 1123
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_RESERVED_HEADERS = ("authorization", "host", "accept-encoding", "connection", "content-length", "content-type", "user-agent")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 _CERTIFICATE = re.compile(r"-----BEGIN (TRUSTED |X509 )?CERTIFICATE-----.+-----END ", re.DOTALL)
 _KEY = re.compile(r"-----BEGIN ([A-Z]+ )?PRIVATE KEY-----.+-----END ", re.DOTALL)
@@ -122,6 +122,7 @@ class TLSConfig:
     server_name: str = ""
     insecure_skip_verify: bool = False
     min_version: str = ""
+    max_version: str = ""
 
     def __post_init__(self) -> None:
         for name in ("ca", "cert", "key"):
@@ -137,8 +138,11 @@ class TLSConfig:
             good = False
         if not good:
             raise ConfigError(f"server_name: {self.server_name!r} is no name of a host")
-        if self.min_version and self.min_version not in _TLS_VERSIONS:
-            raise ConfigError(f"min_version: must be one of {', '.join(_TLS_VERSIONS)}, not {self.min_version!r}")
+        for name in ("min_version", "max_version"):
+            if (version := getattr(self, name)) and version not in _TLS_VERSIONS:
+                raise ConfigError(f"{name}: must be one of {', '.join(_TLS_VERSIONS)}, not {version!r}")
+        if self.max_version and self.max_version < self.min_version:
+            raise ConfigError("max_version: must not be below the min_version")
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +162,9 @@ class KubernetesSDConfig:
     api_server_timeout: float = 1800.0
     list_limit: int = 0
     relist_interval: float = 0.0
+    kubeconfig_file: str = ""
+    no_proxy: str = ""
+    proxy_from_environment: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "role", _known_role(self.role, ROLES))
@@ -167,7 +174,14 @@ class KubernetesSDConfig:
             raise ConfigError("basic_auth: at most one of authorization and basic_auth may be given")
         if "@" in _check_url("api_server", self.api_server, default="https://"):
             raise ConfigError("api_server: must not have a user or a password in it; use basic_auth")
+        for key in ("api_server", "authorization", "basic_auth", "tls_config", "proxy_url", "proxy_from_environment"):
+            if self.kubeconfig_file and getattr(self, key):
+                raise ConfigError(f"{key}: not allowed beside kubeconfig_file, which is to say it")
         _check_url("proxy_url", self.proxy_url)
+        if self.proxy_from_environment and (self.proxy_url or self.no_proxy):
+            raise ConfigError("proxy_from_environment: not allowed beside proxy_url or no_proxy")
+        if self.no_proxy and not self.proxy_url:
+            raise ConfigError("no_proxy: means nothing without proxy_url")
         for index, header in enumerate(self.headers):
             name, colon, value = header.partition(":")
             if not colon or not _HEADER_NAME.fullmatch(name.strip()):
@@ -213,10 +227,13 @@ def _discovery(section: Section) -> KubernetesSDConfig:
         authorization=authorization,
         basic_auth=basic_auth,
         tls_config=_tls_config(section.section("tls_config")),
-        headers=section.texts("headers"),
+        headers=section.texts("headers") + _http_headers(section.section("http_headers")),
         api_server_timeout=section.duration("api_server_timeout", 1800.0),
         list_limit=section.integer("list_limit"),
         relist_interval=section.duration("relist_interval", 0.0),
+        kubeconfig_file=section.file("kubeconfig_file"),
+        no_proxy=section.text("no_proxy"),
+        proxy_from_environment=section.flag("proxy_from_environment"),
     )
 
 
@@ -284,7 +301,24 @@ def _tls_config(section: Section | None) -> TLSConfig | None:
             server_name=section.text("server_name"),
             insecure_skip_verify=section.flag("insecure_skip_verify"),
             min_version=section.text("min_version"),
+            max_version=section.text("max_version"),
         )
+
+
+def _http_headers(section: Section | None) -> tuple[str, ...]:
+    """Prometheus' spelling of `headers`; several values of a name are sent as one, as HTTP has it."""
+    if section is None:
+        return ()
+    headers = []
+    with section:
+        for name in section.keys():  # noqa: SIM118  (a Section is no mapping)
+            if name.lower() in _RESERVED_HEADERS:
+                raise ConfigError(f"{name}: must not be given; requests set it themselves")
+            with section.nested(name, section.take(name)) as inner:
+                if inner.take("files"):
+                    raise ConfigError("files: not supported; give values or secrets")
+                headers.append(f"{name}: {', '.join(inner.texts('values') + inner.texts('secrets'))}")
+    return tuple(headers)
 
 
 def _known_role(role: str, known: tuple[str, ...]) -> str:

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 from .errors import ConfigError
-from .sections import Section, kind_of, mapping_at, within
+from .sections import Section, kind_of, mapping_at, meant, within
 
 PROMETHEUS_ACTIONS = (
     "replace", "keep", "drop", "keepequal", "dropequal", "hashmod", "labelmap", "labeldrop", "labelkeep", "lowercase", "uppercase",
@@ -111,7 +111,7 @@ def _optional(read: Callable[[Any], str], value: object) -> str | None:
 
 
 def plain_text(place: str, value: object) -> str:
-    """A number stands for its text, as in `replacement: 9100`; of `yes` and `true`, YAML does not tell which was written."""
+    """A number stands for its text, as in `replacement: 9100`; of true and false outside of a file nobody knows how they were written."""
     if isinstance(value, bool):
         raise ConfigError(f"{place}: must be a string; put it in quotes")
     if isinstance(value, (str, int, float)):
@@ -121,6 +121,7 @@ def plain_text(place: str, value: object) -> str:
 
 def _regex(value: object, depth: int = 0) -> str:
     """Numbers and booleans stand for their text, and a list for its alternatives."""
+    value = meant(value)
     if isinstance(value, (list, tuple)):
         if depth == _DEEPEST:  # YAML's aliases can make a list that holds itself
             raise ConfigError("regex: lists in lists, without end")
@@ -155,6 +156,7 @@ def _number(value: str | float) -> str:
 
 
 def _modulus(value: object) -> int:
+    value = meant(value)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 64:
         raise ConfigError(f"modulus: must be a whole number, not {_short(value)}")
     return value

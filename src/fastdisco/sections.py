@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
@@ -24,6 +25,20 @@ _NAMES: dict[type, str] = {
     str: "a string", bool: "true or false", int: "an integer", float: "a number", list: "a list", Mapping: "a mapping",
     type(None): "nothing", datetime.date: "a date",
 }  # fmt: skip
+
+
+class Written(str):
+    """A scalar of a YAML file that is a number, a date, or true or false, by its text: where a text is due, that is what counts."""
+
+    __slots__ = ("value",)
+
+    def __new__(cls, text: str, value: object) -> Self:
+        made = super().__new__(cls, text)
+        made.value = value
+        return made
+
+    value: object
+    """What YAML takes it for."""
 
 
 class Section:
@@ -116,6 +131,7 @@ def within(prefix: str) -> Iterator[None]:
 
 def parse_duration(value: object) -> float:
     """Seconds out of a number of seconds or a text such as `30s`, `5m`, `1h30m` or `500ms`; the ConfigError has no key."""
+    value = meant(value)
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return float(value)
     if isinstance(value, str) and value:
@@ -127,8 +143,14 @@ def parse_duration(value: object) -> float:
     raise ConfigError(f"must be a duration such as 30s or 5m, not {value!r}")
 
 
+def meant(value: object) -> Any:
+    """What a scalar of a file stands for where it is not to be a text; anything else is what it is."""
+    return value.value if isinstance(value, Written) else value
+
+
 def typed(place: str, value: object, wanted: type[T]) -> T:
     """The value, if it is of that type; an empty `place` is the whole file."""
+    value = str(value) if isinstance(value, Written) and wanted is str else meant(value)
     if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):
         raise ConfigError(f"{place}{': ' if place else ''}must be {_NAMES[wanted]}, not {kind_of(value)}")
     return value
@@ -140,6 +162,7 @@ def mapping_at(place: str, value: object) -> Mapping[str, Any]:
 
 def kind_of(value: object) -> str:
     """What a YAML value is, for people."""
+    value = meant(value)
     for known, name in _NAMES.items():
         if isinstance(value, known):
             return name
@@ -148,20 +171,50 @@ def kind_of(value: object) -> str:
 
 def load_yaml(file: Path) -> Any:
     """What a YAML file holds; ConfigError if it cannot be read, is no YAML or gives a key twice."""
+    try:
+        loaded, repeated = parse_yaml(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file}: cannot be read: {error}") from None
+    except ConfigError as error:
+        raise ConfigError(f"{file}: {error}") from None
+    if repeated:
+        raise ConfigError(f"{file}: {repeated[0]}")
+    return loaded
+
+
+def parse_yaml(text: str) -> tuple[Any, tuple[str, ...]]:
+    """What a YAML text holds, and a mistake for each key that is given twice; then it holds nothing. ConfigError if it is no YAML."""
     import yaml
 
     try:
-        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(file.read_text(encoding="utf-8"))
+        loader = _loader()(text)
         node = loader.get_single_node()
-        repeated = next(_repeated(node, "", set()), None)
-        loaded = loader.construct_document(node) if node is not None and repeated is None else None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{file}: cannot be read: {error}") from None
-    except (yaml.YAMLError, ValueError) as error:  # ValueError: a date or a number that is none
-        raise ConfigError(f"{file}: no valid YAML: {' '.join(str(error).split())}") from None
-    if repeated is not None:
-        raise ConfigError(f"{file}: {repeated}")
-    return loaded
+        repeated = tuple(_repeated(node, "", set()))
+        return loader.construct_document(node) if node is not None and not repeated else None, repeated
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: a date or a number that is none
+        # not the error's own text: it may quote the line, and a password in it
+        mark = getattr(error, "problem_mark", None)
+        place = f", in line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise ConfigError(f"no valid YAML: {getattr(error, 'problem', None) or error}{place}") from None
+
+
+@cache
+def _loader() -> type[yaml.SafeLoader]:
+    """As Go reads YAML: what is written stays known, whatever it looks like."""
+    import yaml
+
+    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # the fast one where there is libyaml
+        pass
+
+    def written(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> str:
+        try:
+            return Written(node.value, yaml.SafeLoader.yaml_constructors[node.tag](loader, node))
+        except ValueError:  # a date that there is not
+            return str(node.value)
+
+    for tag in ("int", "float", "bool", "timestamp"):
+        Loader.add_constructor(f"tag:yaml.org,2002:{tag}", written)
+    return Loader
 
 
 def _repeated(node: yaml.Node | None, path: str, seen: set[int]) -> Iterator[str]:

@@ -60,6 +60,8 @@ def _command(name: str) -> Callable[[argparse.Namespace], int]:
     """A command brings in what it alone needs."""
     if name == "run":
         from .run import run
+    elif name == "check":
+        from .check import run
     elif name == "explain":
         from .explain import run
     elif name == "healthcheck":

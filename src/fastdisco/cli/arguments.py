@@ -26,7 +26,8 @@ from fastdisco.config import (
     load_sd_config,
 )
 from fastdisco.errors import ConfigError
-from fastdisco.sections import parse_duration
+from fastdisco.kubeconfig import with_kubeconfig
+from fastdisco.sections import parse_duration, parse_yaml
 
 from .log import LEVELS, LOG_FORMATS
 
@@ -39,10 +40,15 @@ RUN_PODS = 1000
 """Sizes of the cluster of a demo."""
 
 _ATTACHED = tuple(one.name for one in fields(AttachMetadata))
-_CONNECTION = ("api_server", "bearer_token_file", "ca_file", "insecure_skip_tls_verify")
+_CONNECTION = ("api_server", "kubeconfig", "context", "bearer_token_file", "ca_file", "insecure_skip_tls_verify")
 _DISCOVERY = ("role", "namespace", "own_namespace", "selector", "attach_metadata")
 # keys of a configuration that flags spell otherwise
-_FLAGS = {"namespaces": "--namespace", "namespaces.own_namespace": "--own-namespace", "selectors": "--selector"}
+_FLAGS = {
+    "kubeconfig_file": "--kubeconfig",
+    "namespaces": "--namespace",
+    "namespaces.own_namespace": "--own-namespace",
+    "selectors": "--selector",
+}
 
 _DESCRIPTION = "The scrape targets of a Kubernetes cluster, live."
 _EPILOG = """\
@@ -63,6 +69,9 @@ Exit status: 0, the object is known, whether or not it gives targets; 1, it is n
 configuration file are wrong.
 """
 _HEALTHCHECK_EPILOG = "Exit status: 0, it is well; 1, it is not, or does not answer."
+_CHECK_EPILOG = """\
+Exit status: 0, the file can be run; 1, it has mistakes; 2, the flags are wrong. No server is asked.
+"""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -83,6 +92,7 @@ def parser() -> argparse.ArgumentParser:
     for name, text, epilog, add in (
         ("targets", "print the targets of one discovery as JSON", _TARGETS_EPILOG, _add_targets),
         ("explain", "show what became of one object in one job, rule by rule", _EXPLAIN_EPILOG, _add_explain),
+        ("check", "tell what a configuration file would run, and all mistakes in it", _CHECK_EPILOG, _add_check),
         ("run", "discover continuously, and export each job's targets over HTTP and in files", "", _add_run),
         ("healthcheck", "ask a running `fastdisco run` how it is, for probes", _HEALTHCHECK_EPILOG, _add_healthcheck),
     ):
@@ -105,6 +115,8 @@ def sd_config(arguments: argparse.Namespace) -> KubernetesSDConfig:
         return load_sd_config(arguments.sd_config) if arguments.sd_config != STANDARD_INPUT else _read_sd_config()
     if not arguments.role:
         arguments.usage("one of the arguments --role and --sd-config is required")
+    if arguments.context and not arguments.kubeconfig:
+        arguments.usage("argument --context: not allowed without argument --kubeconfig")
     if arguments.demo and (refused := [name for name in given if name in _CONNECTION]):
         arguments.usage(f"argument --{refused[0].replace('_', '-')}: not allowed with argument --demo")
     try:
@@ -124,15 +136,13 @@ def as_flag(error: ConfigError) -> str:
 
 def _read_sd_config() -> KubernetesSDConfig:
     """From standard input; relative file names in it start at the working directory."""
-    import yaml
-
     try:
-        text = sys.stdin.read() if sys.stdin is not None else ""
-        return KubernetesSDConfig.from_dict(yaml.safe_load(text))
+        loaded, repeated = parse_yaml(sys.stdin.read() if sys.stdin is not None else "")
+        if repeated:
+            raise ConfigError(repeated[0])
+        return KubernetesSDConfig.from_dict(loaded)
     except UnicodeDecodeError as error:
         raise ConfigError(f"standard input: cannot be read: {error}") from None
-    except yaml.YAMLError as error:
-        raise ConfigError(f"standard input: no valid YAML: {' '.join(str(error).split())}") from None
     except ConfigError as error:
         raise ConfigError(f"standard input: {error}") from None
 
@@ -143,8 +153,9 @@ def _from_flags(arguments: argparse.Namespace) -> KubernetesSDConfig:
         namespaces = Namespaces(tuple(arguments.namespace), arguments.own_namespace)
     except ConfigError as error:
         raise error.within("namespaces") from None
-    return KubernetesSDConfig(
+    config = KubernetesSDConfig(
         role=arguments.role,
+        kubeconfig_file=arguments.kubeconfig,
         api_server=arguments.api_server,
         namespaces=namespaces,
         selectors=tuple(arguments.selector),
@@ -152,6 +163,7 @@ def _from_flags(arguments: argparse.Namespace) -> KubernetesSDConfig:
         authorization=Authorization(credentials_file=token) if token else None,
         tls_config=TLSConfig(ca_file=ca_file, insecure_skip_verify=insecure) if ca_file or insecure else None,
     )
+    return with_kubeconfig(config, context=arguments.context) if arguments.kubeconfig else config
 
 
 def _add_targets(command: argparse.ArgumentParser) -> None:
@@ -166,6 +178,8 @@ def _add_targets(command: argparse.ArgumentParser) -> None:
     what.add_argument("--attach-metadata", type=_attached, default=(), metavar="KIND,...", help=f"{', '.join(_ATTACHED)}: add their labels")
     where = command.add_argument_group("where to look")
     where.add_argument("--api-server", default="", metavar="URL")
+    where.add_argument("--kubeconfig", default="", metavar="FILE", help="a kubeconfig, in place of the other flags of this group")
+    where.add_argument("--context", default="", metavar="NAME", help="of the kubeconfig (default: its current one)")
     where.add_argument("--bearer-token-file", default="", metavar="FILE")
     where.add_argument("--ca-file", default="", metavar="FILE", help="certificates that the API server's is checked against")
     where.add_argument("--insecure-skip-tls-verify", action="store_true", help="do not check the API server's certificate")
@@ -199,19 +213,30 @@ def _add_explain(command: argparse.ArgumentParser) -> None:
     command.add_argument("--config", required=True, metavar="FILE", help="a configuration with scrape_configs")
     command.add_argument("--job", required=True, metavar="NAME", help="which job of the file")
     command.add_argument("--json", action="store_true", help="print JSON")
-    _add_dialect(command)
+    _add_reading(command)
     _add_timeout(command)
+
+
+def _add_check(command: argparse.ArgumentParser) -> None:
+    command.add_argument("file", metavar="FILE", help="a configuration of Prometheus or vmagent")
+    command.add_argument("--output", choices=("text", "json"), default="text", help="how to tell it (default: text)")
+    _add_reading(command)
+
+
+def _add_reading(command: argparse._ActionsContainer) -> None:
+    """How a configuration file is read."""
+    command.add_argument("--settings", metavar="FILE", help="what only fastdisco has: {defaults: {...}, jobs: {NAME: {...}}}")
+    command.add_argument(
+        "--dialect", choices=("auto", "victoriametrics", "prometheus"), default="auto",
+        help="whose configuration it is, and whose labels to make (default: auto, by keys that only one of them accepts)",
+    )  # fmt: skip
+    command.add_argument("--config.expand-env", dest="expand_env", action="store_true", help="expand $(NAME) in the file")
 
 
 def _add_run(command: argparse.ArgumentParser) -> None:
     what = command.add_argument_group("what to discover")
     what.add_argument("--config", metavar="FILE", help="a configuration of Prometheus or vmagent, with scrape_configs")
-    what.add_argument("--settings", type=Path, metavar="FILE", help="what only fastdisco knows: defaults, and by name of a job")
-    what.add_argument(
-        "--dialect", choices=("auto", "victoriametrics", "prometheus"), default="auto",
-        help="whose labels to make and whose rules to run (default: auto, by the keys of the file)",
-    )  # fmt: skip
-    what.add_argument("--config.expand-env", dest="expand_env", action="store_true", help="replace $(NAME) in the file")
+    _add_reading(what)
     what.add_argument("--config.auto-reload", dest="auto_reload", action="store_true", help="reload when the files change")
     what.add_argument(
         "--config.auto-reload-interval", dest="auto_reload_interval", type=_some_seconds, default=30.0, metavar="SECONDS",

@@ -12,11 +12,13 @@ from typing import Any
 import orjson
 import uvloop
 
+from fastdisco.configuration import load_configuration
+from fastdisco.configuration.effective import written_rule
 from fastdisco.discovery import Discovery
 from fastdisco.errors import ConfigError
 from fastdisco.explanation import ExplainedRule, ExplainedTarget, Explanation, LabelList
 from fastdisco.relabel_config import RelabelConfig
-from fastdisco.scrape_config import ScrapeConfig, load_scrape_configs
+from fastdisco.scrape_config import ScrapeConfig
 
 from .ending import until_signal
 from .first_sync import first_sync
@@ -26,13 +28,14 @@ from .output import Output
 
 def run(arguments: argparse.Namespace) -> int:
     """The command, from flags to exit code."""
-    jobs = {job.job_name: job for job in load_scrape_configs(arguments.config, arguments.dialect)}
+    read = load_configuration(
+        arguments.config, settings=arguments.settings, dialect=arguments.dialect, expand_env=arguments.expand_env
+    )
+    jobs = {job.job_name: job for job in read.jobs}
     job = jobs.get(arguments.job)
     if job is None:
         known = ", ".join(jobs) or "none"
-        raise ConfigError(f"{arguments.config}: no job is called {arguments.job!r}; there are: {known}")
-    if not job.kubernetes_sd_configs:
-        raise ConfigError(f"{arguments.config}: job {job.job_name!r} has no kubernetes_sd_configs")
+        raise ConfigError(f"{arguments.config}: no job with kubernetes_sd_configs is called {arguments.job!r}; there are: {known}")
     namespace, _, name = arguments.object.rpartition("/")
     if not any(_fits(config.role, namespace) for config in job.kubernetes_sd_configs):
         wanted = "NAME, of a node" if namespace else "NAMESPACE/NAME"
@@ -43,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def _explain(arguments: argparse.Namespace, job: ScrapeConfig, namespace: str, name: str) -> int:
     output = Output(sys.stdout.fileno())
-    async with Discovery(dialect=arguments.dialect) as discovery:
+    async with Discovery(dialect=job.dialect) as discovery:
         try:
             watcher = discovery.watch(
                 job.job_name, job.kubernetes_sd_configs, relabel_configs=job.relabel_configs, target_defaults=job.target_defaults
@@ -72,7 +75,7 @@ def _as_json(explanation: Explanation) -> dict[str, Any]:
     made = dataclasses.asdict(explanation)
     for target, explained in zip(made["targets"], explanation.targets, strict=True):
         for step, rule in zip(target["rules"], explained.rules, strict=True):
-            step["rule"] = _given(rule.rule)
+            step["rule"] = written_rule(rule.rule)
     return made
 
 
@@ -128,16 +131,7 @@ def _changed(before: LabelList, after: dict[str, str]) -> Iterator[tuple[str, st
 
 def _written(rule: RelabelConfig) -> str:
     """As in YAML's flow style."""
-    return "{" + ", ".join(f"{key}: {_flow(value)}" for key, value in _given(rule).items()) + "}"
-
-
-def _given(rule: RelabelConfig) -> dict[str, Any]:
-    """The rule's keys as they are written in a configuration: the action, and what is not at its default."""
-    return {"action": rule.action} | {
-        one.name.rstrip("_"): getattr(rule, one.name)
-        for one in dataclasses.fields(rule)
-        if one.name != "action" and getattr(rule, one.name) != one.default
-    }
+    return "{" + ", ".join(f"{key}: {_flow(value)}" for key, value in written_rule(rule).items()) + "}"
 
 
 def _flow(value: object) -> str:

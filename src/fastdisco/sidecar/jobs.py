@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from fastdisco.configuration import Configuration, ConfigurationChange, compare
 from fastdisco.discovery import group_key
 from fastdisco.sections import within
 
-from .loading import Configuration, ConfigurationChange, compare, dialect_of, disables_sharding
 
 if TYPE_CHECKING:
     from fastdisco.api_watcher import APIWatcher
@@ -87,7 +87,7 @@ class Jobs:
                 job.kubernetes_sd_configs,
                 relabel_configs=job.relabel_configs,
                 target_defaults=_target_defaults(job),
-                dialect=dialect_of(job),
+                dialect=job.dialect,
             )
         self.configuration = configuration
         return change
@@ -96,6 +96,6 @@ class Jobs:
 def _target_defaults(job: ScrapeConfig) -> TargetDefaults:
     """Rules that share targets out among several scrapers keep all of them here, by the label that they have for that: who reads the export
     runs them again, and takes its own share."""
-    if not disables_sharding(job):
+    if not job.disable_sharding:
         return job.target_defaults
     return replace(job.target_defaults, labels={**job.target_defaults.labels, **_DISABLE_SHARDING})

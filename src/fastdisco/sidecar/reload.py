@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
+from fastdisco.configuration import changed
 from fastdisco.errors import FastdiscoError
 
-from .loading import Options, changed, load
+from .loading import Options, load
 
 if TYPE_CHECKING:
     from .jobs import Jobs

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from fastdisco.discovery import Discovery
 
-    from .loading import Configuration, Options
+    from .loading import Options
     from .query import Syntax
 
 
