@@ -47,6 +47,8 @@ def run(arguments: argparse.Namespace) -> int:
     structure(arguments.log_level, arguments.log_format)
     source = Options(Path(arguments.config), arguments.settings, arguments.dialect, arguments.expand_env)
     configuration = load(source)
+    if configuration.dialect_reason:
+        logger.info("%s", configuration.dialect_reason)
     for line in (*configuration.warnings, *configuration.not_used):
         logger.warning("%s", line)
     if arguments.once:

@@ -65,7 +65,7 @@ class Jobs:
 
         ConfigError, and nothing has changed, if a job cannot be run here.
         """
-        change = compare(self.configuration, configuration)
+        change = _sharing_out(compare(self.configuration, configuration), self.configuration, configuration)
         jobs = {job.job_name: job for job in configuration.jobs}
         for name in (*change.added, *change.replaced):
             for number, config in enumerate(jobs[name].kubernetes_sd_configs):
@@ -91,6 +91,14 @@ class Jobs:
             )
         self.configuration = configuration
         return change
+
+
+def _sharing_out(change: ConfigurationChange, old: Configuration, new: Configuration) -> ConfigurationChange:
+    """A job whose labels before the first rule have changed is a new one; that, too, needs no request."""
+    sharing = [{job.job_name for job in one.jobs if not disables_sharding(job)} for one in (old, new)]
+    again = tuple(name for name in change.relabeled if (name in sharing[0]) != (name in sharing[1]))
+    relabeled = tuple(name for name in change.relabeled if name not in again)
+    return replace(change, relabeled=relabeled, replaced=(*change.replaced, *again))
 
 
 def _target_defaults(job: ScrapeConfig) -> TargetDefaults:

@@ -25,6 +25,7 @@ class Configuration:
     """The jobs of a file, in its order, and what there is to say of the rest."""
 
     jobs: tuple[ScrapeConfig, ...]
+    dialect_reason: str = ""
     text: str = ""
     """As YAML, every secret replaced."""
     warnings: tuple[str, ...] = ()
