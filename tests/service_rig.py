@@ -10,10 +10,10 @@ from typing import Any
 import orjson
 from aiohttp.test_utils import TestClient, TestServer
 
+from fastdisco.configuration import Configuration
 from fastdisco.relabel_config import load_rules
 from fastdisco.scrape_config import ScrapeConfig
 from fastdisco.sidecar import Service, ServiceOptions, make_app
-from fastdisco.sidecar.loading import Configuration
 from fastdisco.target_labels import TargetDefaults
 
 from .live import Item, Live, live

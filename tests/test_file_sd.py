@@ -12,9 +12,9 @@ import orjson
 import pytest
 import yaml
 
+from fastdisco.configuration import Configuration
 from fastdisco.errors import FastdiscoError
 from fastdisco.sidecar.file_sd import FileSD, file_of
-from fastdisco.sidecar.loading import Configuration
 
 from .live import pod
 from .rig import eventually

@@ -11,7 +11,7 @@ import orjson
 import pytest
 from yarl import URL
 
-from fastdisco.sidecar.loading import Configuration
+from fastdisco.configuration import Configuration
 
 from . import live, reference
 from .live import namespace, node

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fastdisco.sidecar.loading import Configuration
+from fastdisco.configuration import Configuration
 
 from .live import pod
 from .rig import eventually

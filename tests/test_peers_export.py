@@ -74,7 +74,7 @@ def over_files(sidecar: Sidecar, syntax: Any) -> dict[str, dict[str, Any]]:
     ("client", "syntax"),
     [
         pytest.param("vmagent", "yaml", marks=pytest.mark.peers("vmagent")),
-        pytest.param("prometheus", "json", marks=[pytest.mark.peers("prometheus"), pytest.mark.skip(reason="waits for its dialect")]),
+        pytest.param("prometheus", "json", marks=pytest.mark.peers("prometheus")),
     ],
 )
 async def test_a_scraper_finds_through_fastdisco_what_it_finds_by_itself(tmp_path: Path, client: str, syntax: str) -> None:

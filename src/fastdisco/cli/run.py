@@ -19,11 +19,12 @@ import uvloop
 from prometheus_client import CollectorRegistry, ProcessCollector
 
 from fastdisco import __version__
+from fastdisco.configuration import Configuration
 from fastdisco.discovery import Discovery
 from fastdisco.errors import FastdiscoError
 from fastdisco.sidecar import Service, ServiceOptions, make_app, make_health_app
 from fastdisco.sidecar.listening import Listener, is_loopback, listen, shown
-from fastdisco.sidecar.loading import Configuration, Options, load
+from fastdisco.sidecar.loading import Options, load
 from fastdisco.sidecar.web_config import WebConfig
 
 from .ending import until_signal
@@ -47,6 +48,8 @@ def run(arguments: argparse.Namespace) -> int:
     structure(arguments.log_level, arguments.log_format)
     source = Options(Path(arguments.config), arguments.settings, arguments.dialect, arguments.expand_env)
     configuration = load(source)
+    if configuration.dialect_reason:
+        logger.info("%s", configuration.dialect_reason)
     for line in (*configuration.warnings, *configuration.not_used):
         logger.warning("%s", line)
     if arguments.once:

@@ -12,7 +12,6 @@ from fastdisco.configuration import Configuration, ConfigurationChange, compare
 from fastdisco.discovery import group_key
 from fastdisco.sections import within
 
-
 if TYPE_CHECKING:
     from fastdisco.api_watcher import APIWatcher
     from fastdisco.discovery import Discovery
@@ -65,12 +64,12 @@ class Jobs:
 
         ConfigError, and nothing has changed, if a job cannot be run here.
         """
-        change = compare(self.configuration, configuration)
+        change = _sharing_out(compare(self.configuration, configuration), self.configuration, configuration)
         jobs = {job.job_name: job for job in configuration.jobs}
         for name in (*change.added, *change.replaced):
             for number, config in enumerate(jobs[name].kubernetes_sd_configs):
                 with within(f"job {name}: kubernetes_sd_configs[{number}]"):
-                    group_key(config)  # a mistake must leave all as it was
+                    group_key(config, jobs[name].dialect)  # a mistake must leave all as it was
         for name in change.relabeled:
             self._discovery.jobs[name].reconfigure(relabel_configs=jobs[name].relabel_configs)
         for name in (*change.removed, *change.replaced):
@@ -91,6 +90,14 @@ class Jobs:
             )
         self.configuration = configuration
         return change
+
+
+def _sharing_out(change: ConfigurationChange, old: Configuration, new: Configuration) -> ConfigurationChange:
+    """A job whose labels before the first rule have changed is a new one; that, too, needs no request."""
+    sharing = [{job.job_name for job in one.jobs if not job.disable_sharding} for one in (old, new)]
+    again = tuple(name for name in change.relabeled if (name in sharing[0]) != (name in sharing[1]))
+    relabeled = tuple(name for name in change.relabeled if name not in again)
+    return replace(change, relabeled=relabeled, replaced=(*change.replaced, *again))
 
 
 def _target_defaults(job: ScrapeConfig) -> TargetDefaults:

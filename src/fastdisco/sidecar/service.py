@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from typing import Any
 
+    from fastdisco.configuration import Configuration
     from fastdisco.discovery import Discovery
 
     from .loading import Options
