@@ -116,7 +116,7 @@ async def test_new_rules_send_no_request_and_targets_change_at_once_as_a_whole(t
     ("text", "reason"),
     [
         ("{", "no valid YAML"),
-        ('{"scrape_configs": [{"job_name": "a"}, {"job_name": "a"}]}', "another job is called 'a'"),
+        ('{"scrape_configs": [{"job_name": "a"}, {"job_name": "a"}]}', "'a'"),
         (None, "No such file"),
     ],
 )
