@@ -91,10 +91,10 @@ class Exports:
         if body is not None:
             self._bodies.move_to_end(key)
             return body
-        return await self._once(("render", key), lambda: self._render(key, job, query, syntax, gzip))
+        return await self._once(("render", key), lambda: self._render(key, current.export, job, query))
 
-    async def _render(self, key: tuple[Any, ...], job: APIWatcher, query: Query, syntax: Syntax, gzip: bool) -> Body | Export:
-        export = await self.export(job, query)
+    async def _render(self, key: tuple[Any, ...], export: Export | None, job: APIWatcher, query: Query) -> Body | Export:
+        export, (_, _, syntax, gzip) = export or await self.export(job, query), key
         self.rendered += 1
         if export.snapshot.length(syntax) > self._limit:
             return export

@@ -154,6 +154,7 @@ class HttpSD:
                         request.transport.abort()
                     break
                 self._polls.sent(name, len(piece))
+                await asyncio.sleep(0)  # writing to a fast reader never waits
             else:
                 await response.write_eof()
         return response
@@ -166,7 +167,6 @@ async def _pieces(body: Body | Export, *, gzip: bool) -> AsyncIterator[bytes]:
         return
     async for piece in streamed(body, "json", gzip=gzip):
         yield piece
-        await asyncio.sleep(0)  # writing to a fast reader never waits
 
 
 def _sources(job: APIWatcher) -> object:

@@ -44,6 +44,7 @@ class Export:
         made = self._recent.get(key)
         if made is None:
             made = self.snapshot.render(number, syntax)
+            await asyncio.sleep(0)
             if deflated:
                 made = await asyncio.to_thread(_deflate, made)
             self._recent[key] = made
