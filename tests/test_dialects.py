@@ -131,6 +131,20 @@ async def test_pods_of_unknown_nodes_stay_until_nodes_have_been_listed() -> None
         assert len(job.scrape_works()) == 3
 
 
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("namespaces", [(), ("default", "other")])
+async def test_a_pod_of_another_namespace_is_seen_unless_namespaces_are_named(dialect: str, namespaces: tuple[str, ...]) -> None:
+    """D45: where Prometheus discovers each of them for itself."""
+    far = endpoints_of("far", {"p": "127.3.0.1"}, namespace="other")
+    far["subsets"][0]["addresses"][0]["targetRef"]["namespace"] = "default"
+    async with live({"pods": [pod("p", "127.3.0.1")], "endpoints": [far]}) as it:
+        job = it.watch("job", "endpoints", dialect=dialect, namespaces=namespaces)
+        await job.synced()
+        it.check(job)
+        seen = any("pod_uid" in text or "pod_name" in text for text in works_of(job))
+        assert seen == (dialect == "victoriametrics" or not namespaces)
+
+
 async def test_explain_tells_why_a_pod_has_no_target_in_a_dialect() -> None:
     """A finished pod in one of them, a pod of an unknown node in the other."""
     done = pod("done", "127.3.0.9", node="n0")
@@ -173,7 +187,7 @@ def test_a_role_of_prometheus_allows_few_selectors(role: str, allowed: set[str])
         if selected in allowed:
             group_key(one, "prometheus")
         else:
-            with pytest.raises(ConfigError, match=r"^selectors\[0\].role: role "):
+            with pytest.raises(ConfigError, match=rf"^selectors\[0\].role: in this dialect role {one.role} has "):
                 group_key(one, "prometheus")
     twice = [{"role": "pod", "label": "a=b"}, {"role": "pod", "field": "spec.nodeName=n"}]
     with pytest.raises(ConfigError, match=r"^selectors\[1\].role: a second"):
