@@ -72,7 +72,7 @@ class HttpSD:
             found.append({
                 "job": job.name,
                 "synced": job.is_synced,
-                "targets": job.status()["scrape_works"],
+                "targets": sum(one.works for _, one in job.subscribers),
                 "url": url,
                 "url_with_dropped": everything,
             })  # fmt: skip
