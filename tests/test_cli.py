@@ -650,7 +650,7 @@ def test_run_needs_to_know_what_to_discover() -> None:
     """A configuration or a demo, and not both; `--once` also where to write."""
     for flags, reason in (
         ((), "one of the arguments --config and --demo is required"),
-        (("--demo", "--config", "x.yml"), "argument --demo: not allowed with argument --config"),
+        (("--demo", "--config", "x.yml"), "argument --config: not allowed with argument --demo"),
         (("--config", "x.yml", "--once"), "argument --once: writes files, and so needs --file-sd.directory"),
     ):
         done = run("run", *flags)

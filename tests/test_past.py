@@ -41,6 +41,7 @@ async def test_the_last_run_s_targets_are_served_until_the_first_sync(tmp_path: 
             status, found, past = await it.get(f"/sd/web{query}")
             assert (status, found["X-Fastdisco-State"], found["Content-Type"]) == (200, "past", "application/json")
             assert 100 <= int(found["Age"]) < 200
+            assert (await it.get(f"/sd/web{query}", **{"Accept-Encoding": "gzip"}))[2] == past
             if query != "?labels=used":  # as it is kept, that is with all labels
                 assert (past, found["ETag"]) == (groups, headers["ETag"])
         gate.set()

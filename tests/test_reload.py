@@ -112,6 +112,27 @@ async def test_new_rules_send_no_request_and_targets_change_at_once_as_a_whole(t
         assert it.lists() == before
 
 
+async def test_no_answer_is_ever_short_of_targets_while_jobs_are_replaced(tmp_path: Path) -> None:
+    """A job that is being stopped has none any more; who asks amid that gets those of the job that takes its place."""
+    async with reloading(tmp_path, {"all": {}}) as it:
+        polling = True
+
+        async def poll() -> set[tuple[int, int]]:
+            seen: set[tuple[int, int]] = set()
+            while polling:
+                status, _, groups = await it.get(f"/sd/all?labels={'final' if len(seen) % 2 else 'used'}")
+                seen.add((status, len(groups)))
+            return seen
+
+        polls = [asyncio.create_task(poll()) for _ in range(8)]
+        for number in range(30):
+            it.write({"all": {"selectors": [{"role": "pod", "label": f"none!={number % 3}"}]}})
+            assert (await reload(it))[0] == 200
+            await asyncio.sleep(0.01)
+        polling = False
+        assert set().union(*await asyncio.gather(*polls)) == {(200, 50)}
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [

@@ -19,6 +19,7 @@ from aiohttp import web
 from fastdisco.errors import ConfigError
 from fastdisco.sidecar.listening import Listener, listen
 from fastdisco.sidecar.passwords import Passwords
+from fastdisco.sidecar.rate_limit import RateLimit
 from fastdisco.sidecar.web_config import WebConfig
 
 from .rig import eventually
@@ -201,6 +202,8 @@ async def test_files_that_change_are_followed(tmp_path: Path, caplog: pytest.Log
         ({"basic_auth_users": {"ann": "secret"}}, "basic_auth_users.ann: must be a bcrypt hash"),
         ({"basic_auth_users": ["ann"]}, "basic_auth_users: must be a mapping"),
         ({"http_server_config": {"headers": {"Server": "x"}}}, "http_server_config.headers.Server: must be one of "),
+        ({"rate_limit": {"burst": "x"}}, "rate_limit.burst: must be a number of requests, not 'x'"),
+        ({"rate_limit": {"burst": 1, "interval": "x"}}, "rate_limit.interval: must be a duration such as 30s or 5m, not 'x'"),
         ({"http_server_config": {"http3": True}}, "http_server_config.http3: unknown key"),
     ],
 )  # fmt: skip
@@ -242,3 +245,14 @@ async def test_a_request_of_too_long_lines_is_refused() -> None:
         assert await status(url, headers={"X-Long": "x" * 20_000}) == 400
         assert await status(f"{url}?{'x' * 20_000}") == 400
         assert await status(url, headers={"X-Long": "x" * 10_000}) == 200
+
+
+async def test_only_so_many_requests_are_answered_in_a_time(tmp_path: Path) -> None:
+    """As many at once as the file says; then one in each interval."""
+    async with serving(WebConfig.read(written(tmp_path, rate_limit={"burst": 2, "interval": "1h"}))) as url:
+        assert [await status(url) for _ in range(3)] == [200, 200, 429]
+    async with serving(WebConfig.read(written(tmp_path, rate_limit={"burst": 0, "interval": "1h"}))) as url:
+        assert [await status(url) for _ in range(3)] == [200, 200, 200]
+    times = iter((0.0, 0.0, 0.0, 0.0, 9.0, 10.0, 11.0, 100.0, 100.0, 100.0))
+    limit = RateLimit(2, 10.0, lambda: next(times))
+    assert [limit.take() for _ in range(9)] == [True, True, False, False, True, False, True, True, False]

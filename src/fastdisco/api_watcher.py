@@ -62,6 +62,7 @@ class APIWatcher:
         self._failures = 0
         self._last_error = ""
         self._subscribers: list[tuple[GroupWatcher, Subscriber]] = []
+        self._ended: list[Subscriber] = []  # since the end, until `stop` has let go of what they hold
         for group, role, profile, needs in places:
             subscriber = Subscriber(self, role, profile, needs, self._makes, self._relabeling)
             self._subscribers.append((group, subscriber))
@@ -103,9 +104,14 @@ class APIWatcher:
         """Whether every path has been listed, or was refused for good."""
         return self.is_synced or all(group.settled(one.needs) for group, one in self._subscribers)
 
+    @property
+    def is_evaluated(self) -> bool:
+        """Whether `evaluated` has nothing to wait for."""
+        return self.is_synced and not any(one.stale for _, one in self._subscribers)
+
     async def evaluated(self) -> None:
         """Waits until it has synced and all its targets are those of the rules that it has now. NotSynced if it stops before."""
-        while not self._stopped and not (self.is_synced and not any(one.stale for _, one in self._subscribers)):
+        while not self._stopped and not self.is_evaluated:
             self._caught_up.clear()
             await self._caught_up.wait()
         if self._stopped:
@@ -202,6 +208,15 @@ class APIWatcher:
 
     async def stop(self) -> None:
         """Ends the job and its readers; shared watches go on for others, and for a while for nobody."""
+        self.end()
+        ended, self._ended = self._ended, []
+        for subscriber in ended:
+            for _ in subscriber.release():
+                await asyncio.sleep(0)
+        self._makes.forget()
+
+    def end(self) -> None:
+        """The part of `stop` that needs no time: from here on another job may have the name. What it holds is let go by `stop`."""
         if self._stopped:
             return
         self._stopped = True
@@ -215,11 +230,8 @@ class APIWatcher:
         self._works = None
         self._on_stop(self)
         logger.info("stopped job %s", self.name)
-        subscribers, self._subscribers = self._subscribers, []  # whoever keeps the job must not keep the objects of its groups
-        for _, subscriber in subscribers:
-            for _ in subscriber.release():
-                await asyncio.sleep(0)
-        self._makes.forget()
+        self._ended = [subscriber for _, subscriber in self._subscribers]
+        self._subscribers = []  # whoever keeps the job must not keep the objects of its groups
 
     def status(self) -> dict[str, Any]:
         """For people and for JSON."""

@@ -36,8 +36,9 @@ logger = logging.getLogger("fastdisco")
 def run(arguments: argparse.Namespace) -> int:
     """The command, from flags to exit code."""
     if arguments.demo:
-        if arguments.config is not None:
-            arguments.usage("argument --demo: not allowed with argument --config")
+        for flag, given in (("--config", arguments.config), ("--once", arguments.once)):
+            if given:
+                arguments.usage(f"argument {flag}: not allowed with argument --demo")
         from .run_demo import run_demo
 
         return run_demo(arguments)
@@ -79,9 +80,10 @@ def service_options(arguments: argparse.Namespace) -> ServiceOptions:
 
 
 @asynccontextmanager
-async def served(arguments: argparse.Namespace, service: Service, listening: socket, health: socket | None = None) -> AsyncIterator[str]:
+async def served(
+    arguments: argparse.Namespace, service: Service, web_config: WebConfig, listening: socket, health: socket | None = None
+) -> AsyncIterator[str]:
     """While it lasts, the service answers on these sockets; gives the URL of its page."""
-    web_config = WebConfig.read(arguments.web_config_file)
     tls = web_config.tls()
     lifecycle = arguments.enable_lifecycle or is_loopback(arguments.listen_address[0])
     app = make_app(service, lifecycle=lifecycle)
@@ -104,13 +106,14 @@ async def served(arguments: argparse.Namespace, service: Service, listening: soc
 async def _serve(
     arguments: argparse.Namespace, source: Options, configuration: Configuration, listening: socket, health: socket | None
 ) -> int:
+    web_config = WebConfig.read(arguments.web_config_file)
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
     async with Discovery(registry=registry) as discovery:
         service = Service(discovery, service_options(arguments), source)
         try:
             await service.start(configuration)
-            async with served(arguments, service, listening, health) as url:
+            async with served(arguments, service, web_config, listening, health) as url:
                 logger.info("fastdisco %s serves %d jobs on %s", __version__, len(configuration.jobs), url)
                 _reload_on_hangup(service)
                 await service.settled()

@@ -62,7 +62,7 @@ class Exports:
         """Bodies that were rendered, or begun to be streamed."""
 
     async def current(self, job: APIWatcher, query: Query) -> Current:
-        """The targets as they are now; the job has synced."""
+        """The targets as they are now. NotSynced."""
         known = self._known.get(_key(job, query))
         if known is not None and known[0] == revision(job, query):
             return Current(known[1])
@@ -70,7 +70,7 @@ class Exports:
         return Current(export.etag, export)
 
     async def export(self, job: APIWatcher, query: Query) -> Export:
-        """The targets as they are now, or at the moment that others who wait have asked for."""
+        """The targets as they are now, or at the moment that others who wait have asked for. NotSynced."""
         key = _key(job, query)
         alive = self._alive.get(key)
         if alive is not None and alive.revision == revision(job, query):
@@ -85,7 +85,7 @@ class Exports:
         return export
 
     async def body(self, job: APIWatcher, query: Query, current: Current, syntax: Syntax, *, gzip: bool) -> Body | Export:
-        """The body of what is `current`, or newer; where it is above the limit the export, to be streamed."""
+        """The body of what is `current`, or newer; where it is above the limit the export, to be streamed. NotSynced."""
         key = (_key(job, query), current.etag, syntax, gzip)
         body = self._bodies.get(key)
         if body is not None:

@@ -11,10 +11,11 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fastdisco.errors import FastdiscoError
+from fastdisco.errors import FastdiscoError, NotSynced
 
 from .files import remove_abandoned, whole_file
 from .query import Query, Syntax
@@ -93,8 +94,9 @@ class FileSD:
     async def write_changed(self) -> None:
         """The files of those jobs that have changed and whose time has come; a failure is logged, counted, and tried again."""
         for job in self._jobs:
-            if job.is_synced and self._is_due(job.name):
-                await self._bring_up_to_date(job)
+            if job.is_evaluated and self._is_due(job.name):
+                with suppress(NotSynced):  # it has ended meanwhile
+                    await self._bring_up_to_date(job)
         for name in [name for name in self._jobs.removed if self._jobs.is_tombstone(name) and name not in self._emptied]:
             await self._empty(name)
         for name in [name for name in self._emptied if not self._jobs.is_tombstone(name)]:
@@ -109,7 +111,6 @@ class FileSD:
         return name not in self._written or self._now() - self._written[name][1] >= self._write_seconds
 
     async def _bring_up_to_date(self, job: APIWatcher) -> None:
-        await job.evaluated()
         current = await self._exports.current(job, _QUERY)
         before = self._written.get(job.name, ("", 0.0))[0]
         if current.etag != before:

@@ -72,7 +72,7 @@ class HttpSD:
             found.append({
                 "job": job.name,
                 "synced": job.is_synced,
-                "targets": job.status()["scrape_works"],
+                "targets": sum(one.works for _, one in job.subscribers),
                 "url": url,
                 "url_with_dropped": everything,
             })  # fmt: skip
@@ -93,21 +93,21 @@ class HttpSD:
             query = Query.of(request.query)
         except BadQueryError as error:
             return web.Response(status=400, text=f"{error}\n")
-        try:
-            async with asyncio.timeout(self._patience(request)):
-                while (job := self._jobs.get(name)) is not None:
-                    if not job.is_synced and (past := self._past.body(name, query)) is not None:
-                        return await self._send(request, name, past, {"X-Fastdisco-State": "past", "Age": str(int(self._past.age))})
-                    with suppress(NotSynced):  # another job has taken its place
-                        await job.evaluated()
-                        break
-        except TimeoutError:
-            return _refusal(503, f"job {name} has not synced yet: {'; '.join(job.troubles) if job else 'it has gone'}")
-        if job is None:
-            if self._jobs.is_tombstone(name):
-                return web.Response(body=_NO_TARGETS, headers={**_HEADERS, "X-Fastdisco-State": "live"})
-            return web.Response(status=404, text=f"there is no job {name}\n")
-        return await self._current(request, job, query)
+        until = asyncio.get_running_loop().time() + self._patience(request)
+        while (job := self._jobs.get(name)) is not None:
+            if not job.is_synced and (past := self._past.body(name, query)) is not None:
+                return await self._send(request, name, past, {"X-Fastdisco-State": "past", "Age": str(int(self._past.age))}, gzip=False)
+            try:
+                async with asyncio.timeout_at(until):
+                    await job.evaluated()
+                return await self._current(request, job, query)
+            except TimeoutError:
+                return _refusal(503, f"job {name} has not synced yet: {'; '.join(job.troubles)}")
+            except NotSynced:  # it has ended meanwhile; perhaps another one has taken its place
+                continue
+        if self._jobs.is_tombstone(name):
+            return web.Response(body=_NO_TARGETS, headers={**_HEADERS, "X-Fastdisco-State": "live"})
+        return web.Response(status=404, text=f"there is no job {name}\n")
 
     def _patience(self, request: web.Request) -> float:
         """Seconds to hold a request: half the client's interval at most, and its timeout is no shorter than that."""
@@ -130,10 +130,11 @@ class HttpSD:
         if _matches(request, tag):
             return web.Response(status=304, headers={**_HEADERS, **headers, "ETag": tag})
         body = await self._exports.body(job, query, current, "json", gzip=gzip)
-        return await self._send(request, job.name, body, headers)
+        return await self._send(request, job.name, body, headers, gzip=gzip)
 
-    async def _send(self, request: web.Request, name: str, body: Body | Export, headers: Mapping[str, str]) -> web.StreamResponse:
-        gzip = _takes_gzip(request)
+    async def _send(
+        self, request: web.Request, name: str, body: Body | Export, headers: Mapping[str, str], *, gzip: bool
+    ) -> web.StreamResponse:
         response = web.StreamResponse(headers={**_HEADERS, **headers, "ETag": _tag(body.etag, gzip=gzip)})
         if gzip:
             response.headers["Content-Encoding"] = "gzip"

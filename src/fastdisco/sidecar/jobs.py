@@ -72,24 +72,30 @@ class Jobs:
                     group_key(config, jobs[name].dialect)  # a mistake must leave all as it was
         for name in change.relabeled:
             self._discovery.jobs[name].reconfigure(relabel_configs=jobs[name].relabel_configs)
-        for name in (*change.removed, *change.replaced):
-            if (running := self._discovery.jobs.get(name)) is not None:
-                self._exports.forget(running)
-                await running.stop()
         now = time.time()
         self.removed = {name: one for name, one in self.removed.items() if one.until > now and name not in jobs}
         self.removed |= {name: Removed(name, now + self._tombstone_seconds) for name in change.removed}
+        ended = []
+        for name in (*change.removed, *change.replaced):
+            if (running := self._discovery.jobs.get(name)) is not None:
+                running.end()  # no more than that: there must be no moment at which a job that is replaced is not there
+                self._exports.forget(running)
+                ended.append(running)
         for name in (*change.added, *change.replaced):
-            job = jobs[name]
-            self._discovery.watch(
-                name,
-                job.kubernetes_sd_configs,
-                relabel_configs=job.relabel_configs,
-                target_defaults=_target_defaults(job),
-                dialect=job.dialect,
-            )
+            self._start(jobs[name])
         self.configuration = configuration
+        for job in ended:
+            await job.stop()
         return change
+
+    def _start(self, job: ScrapeConfig) -> None:
+        self._discovery.watch(
+            job.job_name,
+            job.kubernetes_sd_configs,
+            relabel_configs=job.relabel_configs,
+            target_defaults=_target_defaults(job),
+            dialect=job.dialect,
+        )
 
 
 def _sharing_out(change: ConfigurationChange, old: Configuration, new: Configuration) -> ConfigurationChange:

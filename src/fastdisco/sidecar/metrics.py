@@ -71,20 +71,28 @@ class SidecarMetrics(Collector):
         return drops
 
     def _polls(self) -> Iterator[Metric]:
-        polls = self._service.polls
+        polls, jobs = self._service.polls, self._service.jobs
+
+        def shown(job: str) -> bool:
+            """Of a job that went a while ago nothing is shown any more."""
+            return not job or jobs.get(job) is not None or jobs.is_tombstone(job)
+
         requests = CounterMetricFamily(self._prefix + "http_sd_requests", "Requests for targets.", labels=["job", "code"])
         for (job, code), count in sorted(polls.requests.items()):
-            requests.add_metric([job, str(code)], count)
+            if shown(job):
+                requests.add_metric([job, str(code)], count)
         yield requests
         sizes = CounterMetricFamily(self._prefix + "http_sd_body_bytes", "Bytes of targets sent, compressed ones as sent.", labels=["job"])
         for job, size in sorted(polls.bytes.items()):
-            sizes.add_metric([job], size)
+            if shown(job):
+                sizes.add_metric([job], size)
         yield sizes
         last = GaugeMetricFamily(
             self._prefix + "http_sd_last_success_timestamp_seconds", "Last successful poll of a kind of client.", labels=["job", "client"]
         )
         for (job, kind), moment in sorted(polls.last.items()):
-            last.add_metric([job, kind], moment)
+            if shown(job):
+                last.add_metric([job, kind], moment)
         yield last
 
     def _files(self) -> Iterator[Metric]:

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 
 import orjson
 
+from fastdisco.errors import NotSynced
+
 from .exports import Body, Exports
 from .files import whole_file
 from .query import Query
@@ -80,11 +82,13 @@ class Past:
             await asyncio.sleep(WRITE_SECONDS if self._last else _FIRST_SECONDS)
             try:
                 await self.write(jobs, exports)
+            except NotSynced:  # a job has ended meanwhile
+                continue
             except OSError as error:
                 logger.error("cannot write the state to %s: %s", self._file, error.strerror or error)
 
     async def write(self, jobs: Jobs, exports: Exports) -> None:
-        """What is known now; nothing while a job that the last run knew has yet to sync. OSError."""
+        """What is known now; nothing while a job that the last run knew has yet to sync. OSError; NotSynced if a job ends meanwhile."""
         known = {name for name, _ in self._found}
         synced = [job for job in jobs if job.is_synced]
         if self._file is None or not synced or any(job.name in known and not job.is_synced for job in jobs):

@@ -28,14 +28,6 @@ class Polls:
         """Bytes of a body, as they are on the wire."""
         self.bytes[job] += size
 
-    def forget(self, job: str) -> None:
-        """The job has gone, and nothing is to be shown of it any more."""
-        for request in [one for one in self.requests if one[0] == job]:
-            del self.requests[request]
-        for poll in [one for one in self.last if one[0] == job]:
-            del self.last[poll]
-        self.bytes.pop(job, None)
-
 
 def client(headers: Mapping[str, str]) -> str:
     """The kind of client, of a few; `other` for all else, so that nobody can make names up."""

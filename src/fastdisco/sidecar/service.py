@@ -80,12 +80,16 @@ class Service:
         self._tasks: list[asyncio.Task[None]] = []
         self.metrics = SidecarMetrics(self)
 
-    async def start(self, configuration: Configuration, *, keep_files: bool = True) -> None:
-        """Jobs first, then what follows from their targets. ConfigError; FastdiscoError if the directory cannot be used."""
+    async def start(self, configuration: Configuration | None, *, keep_files: bool = True) -> None:
+        """Jobs first, then what follows from their targets; None: there are jobs already.
+
+        ConfigError; FastdiscoError if the directory cannot be used.
+        """
         if self.file_sd is not None:
             self.file_sd.prepare()
         await asyncio.to_thread(self.past.read)
-        await self.jobs.apply(configuration)
+        if configuration is not None:
+            await self.jobs.apply(configuration)
         if self.file_sd is not None and keep_files:
             self._go_on(self.file_sd.go_on)
         self._go_on(lambda: self.past.keep(self.jobs, self.exports))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from xxhash import xxh3_128_hexdigest
 
 from fastdisco._export import Snapshot
+from fastdisco.errors import NotSynced
 
 from .label_choice import final_label, split_address, used_label
 
@@ -61,7 +62,8 @@ def revision(job: APIWatcher, query: Query) -> object:
 
 
 async def take(symbols: Symbols, job: APIWatcher, query: Query) -> Export:
-    """In slices of the loop's time; sorting is done on another thread. The job has synced."""
+    """In slices of the loop's time; sorting is done on another thread. NotSynced if the job has ended, or ends meanwhile."""
+    _check(job)
     now = revision(job, query)
     snapshot = Snapshot(symbols, _wanted(job, query), split_address if query.labels == "final" else None)
     for group, subscriber in job.subscribers:
@@ -69,9 +71,16 @@ async def take(symbols: Symbols, job: APIWatcher, query: Query) -> Export:
             await _take_final(snapshot, subscriber)
         else:
             await group.discover_again(subscriber, _adding(snapshot, subscriber, query), dropped=query.dropped)
+    _check(job)
     snapshot.seal()
     digests = await asyncio.to_thread(snapshot.arrange, query.labels == "final")
     return Export(snapshot, xxh3_128_hexdigest(digests), now)
+
+
+def _check(job: APIWatcher) -> None:
+    """A job that has ended has let go of its targets: what is taken of it would be none, or some."""
+    if not job.is_synced:
+        raise NotSynced(f"job {job.name} was stopped")
 
 
 def _wanted(job: APIWatcher, query: Query) -> Callable[[str], bool] | None:

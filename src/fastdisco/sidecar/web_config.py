@@ -16,6 +16,7 @@ from fastdisco.errors import ConfigError
 from fastdisco.sections import load_yaml, mapping_at
 
 from .passwords import Passwords
+from .rate_limit import RateLimit
 from .server_tls import ServerTLS
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class _Content:
     tls: ServerTLS | None = None
     users: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
+    rate_limit: RateLimit | None = None
 
 
 class WebConfig:
@@ -65,6 +67,8 @@ class WebConfig:
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         content = self._content
+        if content.rate_limit is not None and not content.rate_limit.take():
+            return web.Response(status=429, text="Too Many Requests\n")
         if content.tls is not None and not content.tls.allows(request.get_extra_info("peercert")):
             return web.Response(status=403, text="the client's certificate is for another name\n")
         if content.users and not await self._passwords.allow(request.headers.get("Authorization", "")):
@@ -124,6 +128,7 @@ def _load(file: Path) -> _Content:
         tls = top.pop("tls_server_config", None)
         server = dict(mapping_at("http_server_config", top.pop("http_server_config", None) or {}))
         users = mapping_at("basic_auth_users", top.pop("basic_auth_users", None) or {})
+        limit = top.pop("rate_limit", None)
         _refuse_others(top, "")
         server.pop("http2", None)  # there is HTTP/1.1 only, which every client speaks
         headers = mapping_at("http_server_config.headers", server.pop("headers", None) or {})
@@ -140,6 +145,7 @@ def _load(file: Path) -> _Content:
             server_tls,
             {str(name): hashed for name, hashed in users.items()},
             {name: str(value) for name, value in headers.items() if value},
+            RateLimit.of(mapping_at("rate_limit", limit)) if limit else None,
         )
     except ConfigError as error:
         raise ConfigError(f"{file}: {error}") from None
