@@ -6,7 +6,7 @@ import asyncio
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from fastdisco.sidecar.loading import Configuration
+from fastdisco.configuration import Configuration
 
 from .live import pod
 from .rig import eventually
