@@ -26,9 +26,10 @@ class RateLimit:
         for key in section:
             if key not in ("burst", "interval"):
                 raise ConfigError(f"rate_limit.{key}: unknown key")
-        burst = section.get("burst", 0)
-        if not isinstance(burst, int) or burst < 0:
-            raise ConfigError(f"rate_limit.burst: must be a number of requests, not {burst!r}")
+        written = str(section.get("burst", 0))
+        if not written.isdecimal():
+            raise ConfigError(f"rate_limit.burst: must be a number of requests, not {written!r}")
+        burst = int(written)
         try:
             interval = parse_duration(section.get("interval", 0))
         except ConfigError as error:
