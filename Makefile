@@ -1,15 +1,16 @@
 # Everything that a checkout needs, from Python (3.11 or newer, with its headers), gcc and make alone.
 #   make run         set up, then discover an embedded synthetic cluster     make lint      ruff, mypy, cython-lint, stubtest
-#   make test        set up, then every test whose programs are there        make measure   figures of this machine
-#   make test-quick  the same without real programs and slow tests           make peers     build the real programs
-#   make build       set up only                                             make clean     remove all that was made here
-# PYTHON=... chooses the interpreter; ARGS=... is passed on to the program, to pytest or to the measurement.
+#   make test        set up, then every test whose programs are there        make measure   figures of the engine, on this machine
+#   make test-quick  the same without real programs and slow tests           make bench     the same and more, beside other programs
+#   make build       set up only                                             make peers     build the real programs
+#   make clean       remove all that was made here
+# PYTHON=... chooses the interpreter; ARGS=... is passed on to the program, to pytest or to the bench.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := build
-.PHONY: build run test test-quick lint measure peers clean
+.PHONY: build run test test-quick lint measure bench peers clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -58,10 +59,21 @@ lint: build
 	$(if $(MODULES),$(BIN)/stubtest --mypy-config-file pyproject.toml --allowlist tests/stubtest-allowlist.txt $(MODULES))
 
 measure: build
-	$(BIN)/python -m bench.measure $(ARGS)
+	$(BIN)/python -m bench --stages sync,jobs,roles,dialects,turnovers $(ARGS)
+
+# With every peer that is there.
+PEERS = $(foreach name,vmagent prometheus,$(if $(shell command -v $${XDG_CACHE_HOME:-$$HOME/.cache}/fastdisco-peers/$(name) $(name)),--peer $(name)))
+bench: build/heart.stamp $(VENV)/bench.stamp
+	$(BIN)/python -m bench $(PEERS) $(ARGS)
+
+RIVALS := import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["bench"], sep="\n")
+$(VENV)/bench.stamp: $(VENV)/packages.stamp
+	@$(BIN)/python -c '$(RIVALS)' > $(VENV)/bench.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r $(VENV)/bench.txt
+	@touch $@
 
 peers:
-	@tests/peers/build
+	@tests/peers/build vmagent etcd kube-apiserver prometheus
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache

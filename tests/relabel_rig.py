@@ -75,12 +75,15 @@ class Pods:
         batch.close()
         return found
 
-    def survivors(self, relabeling: Relabeling, budget: int = 1 << 30) -> list[dict[str, str]]:
-        """The final labels of what is kept, in the order of the store."""
+    def survivors(self, relabeling: Relabeling, budget: int = 1 << 30, effort: int = 1 << 60) -> list[dict[str, str]]:
+        """The final labels of what is kept, in the order of the store; rules run until each effort is spent."""
         found, cursor, done = [], 0, False
         while not done:
             batch, cursor, done = self.renderer.walk(cursor, [("pod", 0)], budget)
-            found += [dict(labels) for _, part in relabeling.survivors(batch, "pod", 0) for _, labels in part]
+            row: int | None = 0
+            while row is not None:
+                parts, row = relabeling.survivors(batch, "pod", 0, row=row, effort=effort)
+                found += [dict(labels) for _, part in parts for _, labels in part]
             batch.close()
         return found
 

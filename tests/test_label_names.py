@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 
 import orjson
 import pytest
 from hypothesis import given
 
-from fastdisco.config import ROLES
+from fastdisco.config import DIALECTS, ROLES, AttachMetadata
 from fastdisco.label_names import LabelNames, label_names
 from tests import reference, strategies
 
@@ -17,8 +18,8 @@ DISCOVERED: dict[tuple[str, str], set[str]] = {
     ("victoriametrics", variant): {name for labels in targets for name in labels if name.startswith("__meta_")}
     for variant, targets in orjson.loads((GOLDEN / "targets-victoriametrics.json").read_bytes()).items()
 } | {
-    ("prometheus", variant): set(names)
-    for variant, names in orjson.loads((GOLDEN / "label-names-prometheus.json").read_bytes()).items()
+    ("prometheus", variant): {name for labels in targets for name in labels if name.startswith("__meta_")}
+    for variant, targets in orjson.loads((GOLDEN / "targets-prometheus.json").read_bytes()).items()
 }  # fmt: skip
 # Not among the objects there: endpoints of a service of type ExternalName, and slices of the API version v1beta1.
 UNSEEN = {
@@ -43,11 +44,17 @@ def test_the_table_has_what_real_programs_discover_and_nothing_else(dialect: str
     assert unseen <= UNSEEN
 
 
-@given(strategies.clusters())
-def test_the_table_has_every_label_that_the_rules_make(objects: strategies.Objects) -> None:
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_the_table_has_every_label_that_the_rules_make(dialect: str) -> None:
     """Of odd objects, too, whatever is attached."""
-    for role in ROLES:
-        known = label_names(role, "victoriametrics", ("node", "namespace"))
-        for labels in reference.targets(role, objects, attach_node=True, attach_namespace=True):
-            made = {name for name in labels if name.startswith("__meta_") and not known.has(name)}
-            assert made <= known.families  # of an empty key, which no real object has
+    attached = tuple(one.name for one in fields(AttachMetadata))
+
+    @given(strategies.clusters())
+    def check(objects: strategies.Objects) -> None:
+        for role in ROLES:
+            known = label_names(role, dialect, attached)
+            for labels in reference.targets(role, objects, attached, dialect):
+                made = {name for name in labels if name.startswith("__meta_") and not known.has(name)}
+                assert made <= known.families  # of an empty key, which no real object has
+
+    check()

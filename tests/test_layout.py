@@ -9,18 +9,21 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "fastdisco"
+BENCH = ROOT / "bench"
 
 # bytes → events → objects → targets → jobs → export, one group of modules per row.
 ORDER = """
 errors sections config metrics backoff
 relabel_config regexes graphite series_selector rules target_labels scrape_config label_names kubeconfig configuration
 proxies auth api
-_scan _index _fields _core _parse _json url_reader recovery url_watcher
+_scan _bytes _index _fields _core _parse _json url_reader recovery url_watcher
 _labels _batch _writer _targets _endpoints _render roles
 _memo _relabel rule_table absence explanation
 changes works subscriber direct_loads group_watcher api_watcher thread discovery
 _export sidecar synthetic cli __init__ __main__
 """.split()
+# Of the bench: what a run measures with, runs, what is compared, stages, the report.
+BENCH_ORDER = "holds memory jobs machine cases runs peers plan attempts stages report progress __main__".split()
 DRAWERS = {"util", "utils", "helper", "helpers", "common", "misc"}
 
 FILES = sorted(path for suffix in ("py", "pyx", "pxd", "pyi") for path in SOURCE.rglob(f"*.{suffix}"))
@@ -74,6 +77,20 @@ def test_a_module_imports_only_from_modules_before_it(path: Path) -> None:
     assert module in ORDER, f"{module} has no place in the order yet"
     later = {name for name in own_modules(path) if name not in ORDER[: ORDER.index(module)]}
     assert not later, f"{module} imports {', '.join(sorted(later))}, not before it in the order"
+
+
+@pytest.mark.parametrize("path", sorted(BENCH.rglob("*.py")), ids=lambda path: str(path.relative_to(BENCH)))
+def test_a_module_of_the_bench_imports_only_from_modules_before_it(path: Path) -> None:
+    """It imports its own modules by place, for the package has two names; so a run that is measured knows nothing of its report."""
+    parts = path.relative_to(BENCH).parts
+    module = parts[0].partition(".")[0]
+    assert module in {*BENCH_ORDER, "__init__"}, f"{module} has no place in the order yet"
+    for origin, names in statements(path):
+        level = len(origin) - len(origin.lstrip("."))
+        assert not origin.startswith(("bench", "fastdisco_bench"))
+        if level == len(parts):  # relative to the package itself
+            later = set(filter(None, (origin.lstrip(".").partition(".")[0],))) or set(names)
+            assert later <= set(BENCH_ORDER[: BENCH_ORDER.index(module)]), f"{module} imports {', '.join(sorted(later))}"
 
 
 def test_the_import_finder_sees_every_spelling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

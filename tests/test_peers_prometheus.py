@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fastdisco import APIWatcher, Discovery, KubernetesSDConfig
-from fastdisco.scrape_config import load_scrape_configs
+from fastdisco.configuration import load_configuration
 from fastdisco.synthetic import SyntheticProcess
 from fastdisco.target_labels import stored_labels
 from tests.peers.comparing import LabelSets, Write, change, changed, difference, label_sets, same, unseen
@@ -116,7 +116,7 @@ async def test_rules_as_people_write_them_give_the_targets_of_prometheus(tmp_pat
                 job.job_name: discovery.watch(
                     job.job_name, job.kubernetes_sd_configs, relabel_configs=job.relabel_configs, target_defaults=job.target_defaults
                 )
-                for job in load_scrape_configs(prometheus.config, "prometheus")
+                for job in load_configuration(prometheus.config, dialect="prometheus").jobs
             }
             for watcher in watchers.values():
                 await watcher.synced(timeout=60)

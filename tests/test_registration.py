@@ -14,6 +14,7 @@ import pytest
 from fastdisco import APIWatcher, Labels, NotSynced
 from fastdisco.config import ROLES
 from fastdisco.group_watcher import Pace
+from fastdisco.subscriber import PART_BITS
 
 from .live import PATHS, Item, Live, Work, endpoints, endpointslice, ingress, live, namespace, node, pod, service, web, works_of, writing
 from .rig import eventually
@@ -165,7 +166,7 @@ async def test_an_event_at_every_step_of_a_pass(stage: Stage) -> None:
         first = await warmed(it, "endpoints", stage)
         slots = it.group._renderer.walk(0, set(), 1_000_000)[1]
         rng = random.Random(1)
-        for cursor in range(0, slots, 5):
+        for cursor in range(0, slots, 5 << PART_BITS):
             number = f"{rng.randrange(COUNT):03d}"
             stage.at(cursor, partial(settled_by, it, changes_of(it, number)[rng.choice(EVENTS)]))
         second = it.watch("second", "endpoints", Work, node=True, namespace=True)
@@ -274,7 +275,7 @@ async def test_a_watch_that_is_cut_in_a_pass_resumes(role: str, stage: Stage) ->
             return step
 
         for cursor, ending in enumerate(("end", "close", "reset")):
-            stage.at(10 + 10 * cursor, cut(ending, f"{cursor:03d}"))
+            stage.at((10 + 10 * cursor) << PART_BITS, cut(ending, f"{cursor:03d}"))
         second = it.watch("second", role, Work, node=True, namespace=True)
         await second.synced()
         assert stage.taken == 3
@@ -477,7 +478,7 @@ async def test_whatever_happens_in_whatever_order_ends_in_the_truth(seed: int, s
                 chaos.act()
 
         for cursor in range(0, 2000, 7):
-            stage.at(cursor % 200, strike)
+            stage.at((cursor % 200) << PART_BITS, strike)
         for _ in range(150):
             chaos.act()
             for _ in range(chaos.rng.randrange(30)):

@@ -842,7 +842,7 @@ async def test_a_job_whose_rules_fail_holds_no_other_up(monkeypatch: pytest.Monk
         relabeling = broken.relabeling
 
         class Broken:
-            def survivors(self, *_: object) -> Any:
+            def survivors(self, *_: object, **__: object) -> Any:
                 raise ZeroDivisionError("of a test")
 
         broken.relabeling = Broken()  # type: ignore[assignment]

@@ -10,6 +10,8 @@ import os
 import signal
 import subprocess
 import sys
+import time
+from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, ClassVar
@@ -19,6 +21,7 @@ import aiohttp
 import pytest
 
 from fastdisco.synthetic import Cluster, Sizes, SyntheticProcess, SyntheticServer
+from fastdisco.synthetic.digests import digest
 from fastdisco.synthetic.resources import RESOURCES
 from fastdisco.synthetic.selectors import parse_labels
 from fastdisco.synthetic.status import StatusError
@@ -704,12 +707,80 @@ async def test_burst() -> None:
     async with SyntheticServer(cluster) as running:
         client = await watch(running, f"{PODS}?watch=1&resourceVersion={cluster.store.version}")
         before = {entry.key: entry.body for entry in cluster.store.tables["pods"].entries.values()}
-        assert running.control.burst(500, change="annotation")["events"] == 500
+        assert (await running.control.burst(500, change="annotation"))["events"] == 500
         for _ in range(500):
             metadata = (await client.event())["object"]["metadata"]
         assert metadata["annotations"]["example.com/revision"] not in ("", "0")
         assert before[f"{metadata['namespace']}/{metadata['name']}"]
         client.close()
+
+
+async def test_a_held_burst_is_seen_once_it_is_released() -> None:
+    """Watches see nothing before, then all of it in order, the marker's new pod at the end; a list shows it at once."""
+    cluster = Cluster.make(Sizes(pods=100), seed=3)
+    marker = cluster.apps[0]
+    async with SyntheticServer(cluster) as running:
+        client = await watch(running, f"{PODS}?watch=1&resourceVersion={cluster.store.version}")
+        before = cluster.store.version
+        made = await running.control.burst(60, turned=0.5, marker=marker.name, hold=True)
+        assert made == {"events": 60, "resourceVersion": before + 60}
+        assert (await ask(running, PODS))[1]["metadata"]["resourceVersion"] == str(before + 60)
+        assert {watch.position for watch in running.watches} == {cluster.store.tables["pods"].end}
+        assert running.control.release()["resourceVersion"] == before + 60
+        events = [await client.event() for _ in range(60)]
+        assert [int(one["object"]["metadata"]["resourceVersion"]) for one in events] == list(range(before + 1, before + 61))
+        assert Counter(one["type"] for one in events) == {"MODIFIED": 30, "ADDED": 16, "DELETED": 14}
+        turned = [one["object"]["metadata"]["labels"]["app"] for one in events if one["type"] != "MODIFIED"]
+        assert turned.count(marker.name) == 1
+        assert turned[-1] == marker.name
+        await running.control.burst(5, app=marker.name)
+        assert {(await client.event())["object"]["metadata"]["labels"]["app"] for _ in range(5)} == {marker.name}
+        with pytest.raises(ValueError, match="no app is called nobody"):
+            await running.control.burst(1, app="nobody")
+        client.close()
+
+
+async def test_the_digest_of_targets_is_that_of_the_listed_pods() -> None:
+    """Each port of each running pod once, whatever the order; a changed pod changes it, and so does the choice of an app."""
+    cluster = Cluster.make(Sizes(pods=60, oddities=0.0), seed=5)
+    async with SyntheticServer(cluster) as running:
+
+        async def listed(app: str = "") -> dict[str, Any]:
+            pods = (await ask(running, PODS))[1]["items"]
+            found = [
+                (pod["metadata"]["namespace"], pod["metadata"]["name"], address(pod["status"]["podIP"], port), ready(pod))
+                for pod in reversed(pods)
+                if app in ("", pod["metadata"]["labels"]["app"])
+                for container in pod["spec"]["containers"]
+                for port in container["ports"]
+            ]
+            return {"targets": len(found), "digest": digest(found)}
+
+        def address(host: str, port: dict[str, Any]) -> str:
+            return f"[{host}]:{port['containerPort']}" if ":" in host else f"{host}:{port['containerPort']}"
+
+        def ready(pod: dict[str, Any]) -> str:
+            return next(str(one["status"]).lower() for one in pod["status"]["conditions"] if one["type"] == "Ready")
+
+        first = running.control.targets()
+        assert first == await listed()
+        assert first["targets"] == 180
+        app = cluster.apps[0].name
+        assert running.control.targets(app) == await listed(app)
+        assert running.control.targets(app)["targets"] == 3 * running.control.apps()[app]
+        await running.control.burst(1)
+        assert running.control.targets()["digest"] != first["digest"]
+        assert running.control.targets() == await listed()
+
+
+async def test_a_change_can_carry_the_time_of_its_write() -> None:
+    """In the annotation that counts changes otherwise: nanoseconds of the monotonic clock that all processes here share."""
+    cluster = Cluster.make(Sizes(pods=5, oddities=0.0))
+    async with SyntheticServer(cluster) as running:
+        before = time.monotonic_ns()
+        await running.control.burst(1, change="time")
+        written = {pod["metadata"]["annotations"]["example.com/revision"] for pod in (await ask(running, PODS))[1]["items"]} - {"0"}
+        assert before <= int(written.pop()) <= time.monotonic_ns()
 
 
 async def test_aiohttp_reads_it(made: Cluster) -> None:

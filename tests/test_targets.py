@@ -393,10 +393,96 @@ def test_a_budget_bounds_what_is_rendered_at_once() -> None:
         before = cursor
         batch, cursor, ended = heart.renderer.walk(cursor, [("pod", 0)], 1)
         seen += list(slots(batch, "pod"))
-        assert all(before <= slot < cursor for slot in slots(batch, "pod"))
+        assert all(before <= key < cursor for key in batch.keys("pod"))
         assert ended or cursor > before
         batch.close()
     assert len(seen) == len(set(seen)) == 50
+
+
+def test_a_budget_bounds_what_is_rendered_of_one_object() -> None:
+    """Endpoints with many addresses take several batches, each part in one of them; they count as one object, and are dirty to the end."""
+    heart = Heart(("endpoints", 0))
+    heart.upsert("endpoints", new_endpoints("s", *(new_address(ip=f"192.0.2.{number}") for number in range(250)), ports=(1, 2, 3)))
+    sizes, keys = [], []
+    while heart.renderer.dirty:
+        assert heart.renderer.taken < heart.renderer.queued
+        batch = heart.renderer.render(60)
+        sizes.append(len(batch))
+        keys += batch.keys("endpoints")
+        heart.take(batch)
+        batch.close()
+    assert heart.renderer.taken == heart.renderer.queued
+    assert sum(sizes) == 750
+    assert max(sizes) < 60 + 3 * 32
+    assert len(keys) == len(set(keys)) == 250
+    assert heart.rendered()["endpoints"] == 1
+    assert heart.targets("endpoints") == heart.walked("endpoints") == heart.walked("endpoints", budget=10)
+
+
+def test_an_object_below_the_budget_is_in_one_batch() -> None:
+    """So its targets change together, whatever else the batch holds."""
+    heart = Heart(("endpoints", 0))
+    for number in range(10):
+        heart.upsert("endpoints", new_endpoints(f"s{number}", *(new_address(ip=f"192.0.2.{n}") for n in range(90))))
+    seen = []
+    while heart.renderer.dirty:
+        batch = heart.renderer.render(100)
+        seen += [*dict.fromkeys(slots(batch, "endpoints"))]
+        batch.close()
+    assert len(seen) == len(set(seen)) == 10
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_an_object_that_changes_while_it_is_rendered_ends_as_it_is(seed: int) -> None:
+    """Whether it grows, shrinks, goes or comes again, and whether it was put down by a batch of changes or by a walk."""
+    choose = random.Random(seed)
+    heart = Heart(("endpoints", 0))
+    objects: dict[str, list[Any]] = {"endpoints": [], "pods": []}
+
+    def change() -> None:
+        what = choose.random()
+        if what < 0.4:
+            size = choose.choice((0, 1, 31, 32, 33, 100, 200))
+            names = choose.sample(range(200), size)
+            one = new_endpoints("big", *(new_address(f"p{n}", ip=f"192.0.2.{n}") for n in names), ports=(1, 2), x=str(choose.random()))
+            objects["endpoints"] = [one]
+            heart.upsert("endpoints", one)
+        elif what < 0.5 and objects["endpoints"]:
+            heart.delete("endpoints", objects["endpoints"].pop())
+        else:
+            pod = new_pod(f"p{choose.randrange(200)}", x=str(choose.random()))
+            objects["pods"] = [one for one in objects["pods"] if key_of(one) != key_of(pod)] + [pod]
+            heart.upsert("pods", pod)
+
+    late: dict[int, Any] = {}
+    for _ in range(3):
+        change()
+    cursor, ended = 0, False
+    while not ended:
+        batch, cursor, ended = heart.renderer.walk(cursor, [("endpoints", 0)], choose.choice((1, 50)))
+        for key in batch.keys("endpoints"):
+            late.pop(key, None)
+        late |= dict(batch.targets("endpoints", 0))
+        batch.close()
+        for _ in range(choose.randrange(3)):
+            change()
+            for _ in range(choose.randrange(3)):
+                batch = heart.renderer.render(choose.choice((1, 40, 1000)))
+                heart.take(batch)
+                below = None if ended else cursor
+                for key in batch.keys("endpoints", below):
+                    late.pop(key, None)
+                late |= dict(batch.targets("endpoints", 0, below))
+                batch.close()
+    while heart.renderer.dirty:
+        batch = heart.renderer.render(choose.choice((1, 40)))
+        heart.take(batch)
+        for key in batch.keys("endpoints"):
+            late.pop(key, None)
+        late |= dict(batch.targets("endpoints", 0))
+        batch.close()
+    assert heart.targets("endpoints") == expected("endpoints", objects, 0)
+    assert late == heart.parts["endpoints", 0]
 
 
 def test_of_a_batch_all_get_the_same_labels() -> None:
@@ -406,7 +492,7 @@ def test_of_a_batch_all_get_the_same_labels() -> None:
     batch = heart.renderer.render()
     [(first_key, [(_, first)]), (second_key, [(_, second)])] = batch.targets("pod", 0)
     assert batch.targets("pod", 0)[0][1][0][1] is first
-    between = second_key >> 24
+    between = first_key + 1
     assert [key for key, _ in batch.targets("pod", 0, between)] == [first_key] == batch.keys("pod", between)
     assert batch.targets("pod", 0, between)[0][1][0][1] is first
     assert batch.keys("pod") == [first_key, second_key]

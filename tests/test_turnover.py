@@ -13,6 +13,7 @@ import pytest
 
 from fastdisco import APIWatcher, Discovery, KubernetesSDConfig
 from fastdisco.group_watcher import GroupWatcher, Pace
+from fastdisco.subscriber import PART_BITS
 from fastdisco.synthetic import Sizes, SyntheticProcess
 
 from .live import Live, Work, live
@@ -31,7 +32,7 @@ async def caught_up(group: GroupWatcher, version: int, job: APIWatcher, works: i
 
 def slots(group: GroupWatcher) -> int:
     """Places for names that the store has ever needed at one time."""
-    return int(group._renderer.walk(0, set(), 1 << 40)[1])
+    return int(group._renderer.walk(0, set(), 1 << 40)[1] >> PART_BITS)
 
 
 async def turned_over(it: Live, job: APIWatcher, pods: int) -> None:

@@ -4,8 +4,12 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from ._core cimport Store
 from ._labels cimport LabelShape, Shapes
 
+cdef enum:
+    PART_BITS = 24          # a key is slot << PART_BITS | part
+    MOST_PARTS = (1 << PART_BITS) - 1
+
 cdef struct Row:            # one rendered part of an object
-    uint64_t key            # slot << 24 | part
+    uint64_t key
     uint8_t kind, profile
     uint32_t first, count   # targets
 

@@ -27,7 +27,7 @@ class Batch:
     def keys(self, role: str, below: int | None = None) -> list[int]:
         """Parts of that role that were rendered, or are gone; the targets that they had are to be replaced by what `targets` has of them.
 
-        `below` limits them to what `walk` had passed when its cursor was there.
+        `below` is a key, and limits them to what `walk` had passed when its cursor was there.
         """
 
     def key_set(self, role: str, below: int | None = None) -> frozenset[int]:

@@ -11,9 +11,6 @@ from ._core cimport Store
 from ._fields cimport kind_number
 from ._labels cimport LabelShape, new_labels, shapes_of
 
-cdef enum:
-    PART_BITS = 24
-
 
 @cython.final
 @cython.no_gc_clear     # freeing uses its references
@@ -61,10 +58,10 @@ cdef class Batch:
         return 0
 
     def keys(self, str role, below=None) -> list[int]:
-        """Parts of that role's objects that were rendered, with targets or without; those of slots before `below`."""
+        """Parts of that role's objects that were rendered, with targets or without; those before the key `below`."""
         cdef size_t i
         cdef int kind = kind_number(role)
-        cdef uint64_t end = <uint64_t> -1 if below is None else <uint64_t> below << PART_BITS
+        cdef uint64_t end = <uint64_t> -1 if below is None else <uint64_t> below
         return [self.touched[i].key for i in range(self.touched_count) if self.touched[i].kind == kind and self.touched[i].key < end]
 
     def key_set(self, str role, below=None) -> frozenset[int]:
@@ -99,7 +96,7 @@ cdef class Batch:
             self.made[(kind, profile)] = made
         if below is None:
             return made
-        return [entry for entry in made if entry[0] < below << PART_BITS]
+        return [entry for entry in made if entry[0] < below]
 
     cdef int begin(self, uint64_t key, int kind, int profile) except -1:
         cdef Row* grown

@@ -2,6 +2,7 @@
 from cpython.ref cimport PyObject
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
+from ._bytes cimport same_bytes
 from ._fields cimport KINDS, Field, Schema
 from ._index cimport index_t
 
@@ -10,6 +11,7 @@ cdef enum:
     CHUNK = 1 << CHUNK_BITS
     FAMILIES = 32           # label families that derive a label name from a key
     ALL_PARTS = 0xFFFFFFFFu
+    DOOMED = 0xFFFFFFFFu    # in a symbol's `refs`; of what is doomed, `find` makes what is set aside
     PROFILES = 64           # label profiles: combinations of the bits below
     ATTACH_NODE = 1
     ATTACH_NAMESPACE = 2
@@ -74,6 +76,15 @@ cdef class Symbols:
         symbol.refs -= 1
         if symbol.refs == 0:
             self.set_aside += 1
+
+    cdef inline bint take_same(self, uint32_t id, const char* text, size_t length) noexcept nogil:
+        """Whether an id, of whatever string it is now, is that of this one; it is found again then, as by `find`."""
+        cdef Symbol* symbol = self.at(id)
+        if symbol.length != length or id == 0 or not same_bytes(symbol.text, text, length):
+            return False
+        if symbol.refs == DOOMED:
+            symbol.refs = 0
+        return True
 
     cdef uint32_t find(self, const char* text, size_t length, uint32_t hash) noexcept nogil
     cdef uint32_t add(self, const char* text, size_t length, uint32_t hash) except 0

@@ -21,13 +21,13 @@ from ._fields cimport (
     SLICE_ENDPOINTS, SUBSET_ADDRESSES, SUBSET_NOT_READY, SUBSET_SIZE, TEXT, TEXTS, TRUE, VERSION, Field, Schema,
     kind_name, kind_number, schema_of,
 )
+from ._bytes cimport hash_bytes, same_bytes
 from ._index cimport (
-    hash_bytes, index_add, index_free, index_next, index_probe, index_probe_t, index_remove,
+    index_add, index_free, index_next, index_probe, index_probe_t, index_remove,
 )
 
 cdef enum:
     FREED = 0xFFFFFFFFu
-    DOOMED = 0xFFFFFFFFu    # in `refs`; of what is doomed, `find` makes what is set aside
     SWEEP_FROM = 4096       # fewer strings set aside than this are not worth a sweep
     DOOMING = 1             # phases of a sweep
     ASKING = 2
@@ -177,7 +177,7 @@ cdef class Symbols:
             if id == 0:
                 return 0
             symbol = self.at(id)
-            if symbol.length == length and memcmp(symbol.text, text, length) == 0:
+            if symbol.length == length and same_bytes(symbol.text, text, length):
                 if symbol.refs == DOOMED:
                     symbol.refs = 0
                 return id

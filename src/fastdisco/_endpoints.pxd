@@ -13,6 +13,7 @@ cdef struct Combined:       # an address of endpoints, or an endpoint of a slice
 
 cdef class EndpointsWriter(TargetWriter):
     cdef uint32_t slot              # of the object being rendered
+    cdef uint32_t first_part, end_part  # of what is rendered whole: only these at a time
     cdef Combined* addresses        # of it
     cdef uint32_t address_count, address_capacity
     cdef bint apart                 # namespaces were named: each sees its own pods only

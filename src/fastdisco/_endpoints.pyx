@@ -9,13 +9,13 @@ import cython
 from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport free, realloc
 
+from ._batch cimport PART_BITS
 from ._core cimport ALL_PARTS, ATTACH_NODE, PROMETHEUS, Record
 from ._fields cimport *
 from ._targets cimport TargetWriter
 from ._writer cimport *
 
 cdef enum:
-    PART_BITS = 24
     EXTRA = 0x8000          # in a target's position: a container port that no endpoint port covers
 
 
@@ -29,7 +29,7 @@ cdef class EndpointsWriter(TargetWriter):
 
     cdef int render_slot(self, uint32_t slot, uint32_t part) except -1:
         cdef Record* record = self.store.slot(slot).record
-        self.store.rendered_of[record.kind] += 1
+        self.store.rendered_of[record.kind] += part != ALL_PARTS or self.first_part == 0
         if record.kind == ENDPOINTS or record.kind == ENDPOINTSLICE:
             return self.combined(record, slot, part)
         self.batch.begin(<uint64_t> slot << PART_BITS, record.kind, self.profile)
@@ -64,7 +64,7 @@ cdef class EndpointsWriter(TargetWriter):
                 self.batch.begin(<uint64_t> slot << PART_BITS | part, record.kind, self.profile)
                 self.render_part(record, part, service)
             return 0
-        for i in range(self.address_count):
+        for i in range(self.first_part, min(self.end_part, self.address_count)):
             if self.part_of(slot, i) == i:
                 self.batch.begin(<uint64_t> slot << PART_BITS | i, record.kind, self.profile)
                 self.render_part(record, i, service)

@@ -4,7 +4,9 @@ A record is an array of 32-bit words. It begins with one struct, the object's; a
 its count and its elements, structs of fixed size, lie. A word is a symbol's id (0: absent or null), or has `LITERAL` set: a
 count or the place of a list. So records of equal content are equal words.
 """
-from libc.stdint cimport uint8_t, uint16_t, uint32_t
+from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+
+from ._bytes cimport key_words_t
 
 cdef enum:
     ABSENT = 0
@@ -111,7 +113,8 @@ cdef struct Field:
     uint16_t length     # of the key
     uint8_t action
     uint8_t word        # in the struct; NO_WORD: none
-    Schema* inner        # of OBJECT (same struct), ITEMS and FIRST
+    key_words_t words   # the key's ends, by which it is compared
+    Schema* inner       # of OBJECT (same struct), ITEMS and FIRST
 
 cdef enum:
     NO_WORD = 255
@@ -120,6 +123,7 @@ cdef enum:
 cdef struct Schema:      # one JSON object as it is read
     Field fields[MOST_FIELDS]
     int count
+    uint64_t lengths    # bit n: some key has n bytes
     int size            # words of the struct that it fills
     uint8_t where       # FIRST: the word that decides,
     const char* equals  # the text that it must have (NULL: must be TRUE),
@@ -128,5 +132,6 @@ cdef struct Schema:      # one JSON object as it is read
 
 cdef Schema* schema_of(int kind) noexcept nogil
 cdef Schema* schema_of_metadata() noexcept nogil
+cdef Schema* schema_of_event() noexcept nogil
 cdef str kind_name(int kind)
 cpdef int kind_number(str kind) except -1

@@ -2,6 +2,9 @@
 
     kind -> schema (the JSON object) -> fields (key, how it is read, where it goes)
 """
+from libc.stdint cimport uint16_t, uint64_t
+
+from ._bytes cimport key_words
 
 KIND_NAMES = ("node", "pod", "service", "endpoints", "endpointslice", "ingress", "namespace", "replicaset", "job")
 
@@ -9,6 +12,7 @@ cdef Schema[KINDS] roots
 cdef Schema[64] inner_schemas
 cdef int inner_count = 0
 cdef Schema* metadata_root = NULL
+cdef Schema* event_root = NULL
 # keys are Python bytes that must outlive the tables
 cdef list kept_keys = []
 
@@ -20,6 +24,11 @@ cdef Schema* schema_of(int kind) noexcept nogil:
 cdef Schema* schema_of_metadata() noexcept nogil:
     """An object of which only name, namespace and version are read: for deleted objects, bookmarks and objects that are not valid."""
     return metadata_root
+
+
+cdef Schema* schema_of_event() noexcept nogil:
+    """A line of a watch: only the numbers of its keys matter, 0 for `type` and 1 for `object`."""
+    return event_root
 
 
 cdef str kind_name(int kind):
@@ -56,6 +65,8 @@ cdef int add(Schema* to, str key, int action, int word=NO_WORD, Schema* inner=NU
     to.count += 1
     field.key = keep(key)
     field.length = <uint16_t> len(key.encode())
+    field.words = key_words(field.key, field.length)
+    to.lengths |= <uint64_t> 1 << field.length
     field.action = action
     field.word = <uint8_t> word
     field.inner = inner
@@ -245,7 +256,7 @@ cdef int owned_fields(int kind) except -1:
 
 
 cdef int all_fields() except -1:
-    global metadata_root
+    global metadata_root, event_root
     cdef int[KINDS] sizes = [
         NODE_SIZE, POD_SIZE, SERVICE_SIZE, ENDPOINTS_SIZE, SLICE_SIZE, INGRESS_SIZE, META_SIZE, OWNED_SIZE, OWNED_SIZE,
     ]
@@ -266,6 +277,9 @@ cdef int all_fields() except -1:
     add(made, "name", TEXT, META_NAME)
     add(made, "namespace", TEXT, META_NAMESPACE)
     add(made, "resourceVersion", VERSION)
+    event_root = schema(0)
+    add(event_root, "type", TEXT)
+    add(event_root, "object", OBJECT)
     return 0
 
 

@@ -133,38 +133,4 @@ static inline uint32_t hash_words(const uint32_t *words, uint32_t count) {
     return (uint32_t)h;
 }
 
-/* Seeded, so that whoever chooses the strings cannot choose collisions. Folded 64x64 products, 16 bytes a step. */
-static inline uint64_t hash_fold(uint64_t a, uint64_t b) {
-    __uint128_t product = (__uint128_t)a * b;
-    return (uint64_t)product ^ (uint64_t)(product >> 64);
-}
-
-static inline uint32_t hash_bytes(const char *p, size_t length, uint64_t seed) {
-    uint64_t a = 0, b = 0, h = seed ^ (length * 0xa0761d6478bd642fu);
-    size_t rest = length;
-    for (; rest > 16; rest -= 16, p += 16) {
-        memcpy(&a, p, 8);
-        memcpy(&b, p + 8, 8);
-        h = hash_fold(a ^ 0xe7037ed1a0b428dbu, b ^ h);
-    }
-    if (rest >= 8) {
-        memcpy(&a, p, 8);
-        memcpy(&b, p + rest - 8, 8);
-    } else if (rest >= 4) {
-        uint32_t first, last;
-        memcpy(&first, p, 4);
-        memcpy(&last, p + rest - 4, 4);
-        a = first;
-        b = last;
-    } else if (rest) {
-        a = (uint64_t)(uint8_t)p[0] << 16 | (uint64_t)(uint8_t)p[rest >> 1] << 8 | (uint8_t)p[rest - 1];
-        b = 0;
-    } else {
-        a = b = 0;
-    }
-    h = hash_fold(a ^ 0x8ebc6af09c88c6e3u, b ^ h);
-    h = hash_fold(h ^ 0x589965cc75374cc3u, seed ^ 0x1d8e4e27c47d124fu);
-    return (uint32_t)(h ^ h >> 32);
-}
-
 #endif

@@ -1,5 +1,5 @@
 """The hash index of `_index.h`, as Cython sees it."""
-from libc.stdint cimport uint32_t, uint64_t
+from libc.stdint cimport uint32_t
 
 
 cdef extern from "_index.h" nogil:
@@ -15,5 +15,4 @@ cdef extern from "_index.h" nogil:
     int index_add(index_t*, uint32_t, uint32_t)
     void index_remove(index_t*, uint32_t, uint32_t)
     void index_free(index_t*)
-    uint32_t hash_bytes(const char*, size_t, uint64_t seed)
     uint32_t hash_words(const uint32_t*, uint32_t)

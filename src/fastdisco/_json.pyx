@@ -16,7 +16,7 @@ import orjson
 from .errors import DecodeError
 
 from ._core cimport Record, Store, Symbols
-from ._fields cimport ABSENT, EMPTY, META_NAME, META_NAMESPACE, Schema, kind_number, schema_of, schema_of_metadata
+from ._fields cimport ABSENT, EMPTY, META_NAME, META_NAMESPACE, Schema, kind_number, schema_of, schema_of_event, schema_of_metadata
 from ._parse cimport Parser
 from ._scan cimport scan_reserve, scan_start
 
@@ -32,13 +32,6 @@ cdef enum Place:
 
 # by kind, what the API calls it
 cdef tuple LIST_KINDS = ("Node", "Pod", "Service", "Endpoints", "EndpointSlice", "Ingress", "Namespace", "ReplicaSet", "Job")
-
-cdef Schema event_schema
-event_schema.count = 2
-event_schema.fields[0].key = b"type"
-event_schema.fields[0].length = 4
-event_schema.fields[1].key = b"object"
-event_schema.fields[1].length = 6
 
 
 @cython.final
@@ -595,7 +588,7 @@ cdef class Decoder:
         cdef uint8_t byte
         parser.begin(at, 1, length)
         while parser.why == NULL:
-            found = parser.key(&event_schema)
+            found = parser.key(schema_of_event())
             if found == -2:
                 break
             parser.peek()

@@ -10,7 +10,8 @@ from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcmp, memcpy
 
 from ._core cimport IdTable, Symbol, Symbols
-from ._index cimport hash_bytes, hash_words, index_add, index_free, index_next, index_probe, index_probe_t, index_remove
+from ._bytes cimport hash_bytes
+from ._index cimport hash_words, index_add, index_free, index_next, index_probe, index_probe_t, index_remove
 
 cdef enum:
     MOST_LAYOUTS = 4096     # then all are forgotten: they are made again in microseconds, and names come and go

@@ -24,6 +24,9 @@ cdef class Parser:
     cdef uint32_t root              # words of the root struct
     cdef Text* texts
     cdef uint32_t text_count, text_capacity
+    cdef uint32_t* recent           # by text: what it was in the object read before; freed since, perhaps, and another string's now
+    cdef uint32_t recent_count
+    cdef uint32_t* missed           # texts that are not what they were
     cdef char* unescaped
     cdef uint32_t unescaped_count, unescaped_capacity
     cdef const uint8_t* item
@@ -41,6 +44,7 @@ cdef class Parser:
 
     cdef int finish(self) except -1
     cdef int resolve(self) except -1
+    cdef int remember(self, uint32_t count) except -1
     cdef bint is_raw(self, const char* at) noexcept
     cdef uint32_t new_symbol(self, const char* at, uint32_t length, uint32_t hash) except 0
     cdef int object(self, Schema* schema, uint32_t struct_at) except -1

@@ -14,16 +14,9 @@ from ._core cimport Symbols
 from ._fields cimport (
     ABSENT, EMPTY, FALSE, FIRST, FLAG, LITERAL, NO_WORD, NUMBER, OBJECT, PAIRS, PENDING, TEXT, TEXTS, TRUE, VERSION, Field, Schema,
 )
-from ._index cimport hash_bytes, index_prefetch
+from ._bytes cimport BYTES_CONTROL, BYTES_WIDE, byte_classes, hash_bytes, key_words, key_words_t, same_words
+from ._index cimport index_prefetch
 from ._scan cimport scan_free, scan_kernel, scan_mark
-
-
-cdef inline bint has_control(const char* at, uint32_t length) noexcept:
-    cdef uint32_t i
-    for i in range(length):
-        if <uint8_t> at[i] < 0x20:
-            return True
-    return False
 
 
 cdef inline char* put_utf8(char* to, uint32_t code) noexcept:
@@ -63,6 +56,8 @@ cdef class Parser:
         free(self.lists.at)
         free(self.texts)
         free(self.unescaped)
+        free(self.recent)
+        free(self.missed)
 
     cdef int read(self, const uint8_t* item, size_t at, size_t end, Schema* schema) except -1:
         """The object at `at` in `item`, whose masks are made, as words on `stack`; 0 and `why` if it is not valid."""
@@ -95,42 +90,71 @@ cdef class Parser:
         return 1
 
     cdef int resolve(self) except -1:
-        """Each text's symbol, in place of its hash. First all hashes, so that the look-ups need not wait for memory one by one."""
-        cdef uint32_t i, id
+        """Each text's symbol, in place of its hash.
+
+        Most texts are what the object before had in the same place. Of the others first all hashes, so that the look-ups need not
+        wait for memory one by one.
+        """
+        cdef uint32_t i, j, id
+        cdef uint32_t missed = 0
         cdef Text* text
         cdef const char* bytes_at
+        cdef bint predicts = not self.symbols.controls
+        if self.text_count > self.recent_count:
+            self.remember(self.text_count)
         for i in range(self.text_count):
             text = &self.texts[i]
             if text.at == NULL:
                 text.at = self.unescaped + text.offset
+            if predicts and self.symbols.take_same(self.recent[i], text.at, text.length):
+                text.hash = self.recent[i]
+                continue
             text.hash = hash_bytes(text.at, text.length, self.symbols.seed)
             index_prefetch(&self.symbols.index, text.hash)
-        for i in range(self.text_count):
+            self.missed[missed] = i
+            missed += 1
+        for j in range(missed):
+            i = self.missed[j]
             text = &self.texts[i]
             bytes_at = text.at
             id = self.symbols.find(bytes_at, text.length, text.hash)
             # what is a symbol has been found valid before, unless control characters came in by escapes
-            if id == 0 or self.symbols.controls:
-                if self.is_raw(bytes_at) and has_control(bytes_at, text.length):
+            if id == 0 or not predicts:
+                if self.is_raw(bytes_at) and byte_classes(bytes_at, text.length) & BYTES_CONTROL:
                     return self.fail("a control character in a string", <size_t> (<const uint8_t*> bytes_at - self.item))
                 if id == 0:
                     id = self.new_symbol(bytes_at, text.length, text.hash)
             text.hash = id
+            self.recent[i] = id
         return 1
+
+    cdef int remember(self, uint32_t count) except -1:
+        """Room to remember that many texts of an object."""
+        cdef uint32_t more = max(count, 2 * self.recent_count)
+        cdef uint32_t* grown = <uint32_t*> realloc(self.recent, more * sizeof(uint32_t))
+        if grown == NULL:
+            raise MemoryError
+        self.recent = grown
+        memset(grown + self.recent_count, 0, (more - self.recent_count) * sizeof(uint32_t))
+        grown = <uint32_t*> realloc(self.missed, more * sizeof(uint32_t))
+        if grown == NULL:
+            raise MemoryError
+        self.missed = grown
+        self.recent_count = more
+        return 0
 
     cdef bint is_raw(self, const char* at) noexcept:
         return <const uint8_t*> at >= self.item and <const uint8_t*> at < self.item + self.end
 
     cdef uint32_t new_symbol(self, const char* at, uint32_t length, uint32_t hash) except 0:
         cdef bytes clean
-        cdef uint32_t i
-        if has_control(at, length):
+        cdef int classes = byte_classes(at, length)
+        if classes & BYTES_CONTROL:
             self.symbols.controls = True
-        for i in range(length):
-            if <uint8_t> at[i] >= 0x80:
-                # bytes that are not UTF-8, lone surrogates too, read as U+FFFD
-                clean = at[:length].decode("utf-8", "replace").encode()
-                return self.symbols.intern(PyBytes_AS_STRING(clean), PyBytes_GET_SIZE(clean))
+        if classes & BYTES_WIDE:
+            # bytes that are not UTF-8, lone surrogates too, read as U+FFFD
+            clean = at[:length].decode("utf-8", "replace").encode()
+            return self.symbols.intern(PyBytes_AS_STRING(clean), PyBytes_GET_SIZE(clean))
         return self.symbols.add(at, length, hash)
 
     # ---- the grammar: each function reads one thing at `at` and returns 0 with `why` if it is not there ----
@@ -178,6 +202,8 @@ cdef class Parser:
         cdef int i
         cdef const char* text
         cdef uint32_t length
+        cdef key_words_t words
+        cdef Field* field
         if self.peek() != b'"':
             self.fail("expected a key", self.at)
             return -2
@@ -200,8 +226,12 @@ cdef class Parser:
             self.fail("expected :", self.at)
             return -2
         self.at += 1
+        if length > 63 or not schema.lengths >> length & 1:
+            return -1
+        words = key_words(text, length)
         for i in range(schema.count):
-            if schema.fields[i].length == length and memcmp(schema.fields[i].key, text, length) == 0:
+            field = &schema.fields[i]
+            if field.length == length and same_words(field.words, words) and (length <= 16 or memcmp(field.key, text, length) == 0):
                 return i
         return -1
 
@@ -311,7 +341,7 @@ cdef class Parser:
             return 1
         self.version = <const char*> self.item + start
         self.version_length = <uint32_t> (stop - start)
-        if has_control(self.version, self.version_length):
+        if byte_classes(self.version, self.version_length) & BYTES_CONTROL:
             return self.fail("a control character in a string", start)
         self.at = stop + 1
         return 1

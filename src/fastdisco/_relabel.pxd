@@ -6,6 +6,11 @@ from ._index cimport index_t
 from ._labels cimport LabelShape, Shapes
 from ._memo cimport Memo
 
+cdef enum:
+    MOST_FILTERED = 16      # labels that a filter is remembered by
+    NO_FILTER = 0xFFFFFFFFu
+    NO_END = 0x7FFFFFFFFFFFFFFF
+
 cdef enum:                  # kinds of rules
     SET, SET_NAMED, KEEP, COPY_LABELS, RENAME_LABELS, KEEP_LABELS
 
@@ -70,6 +75,9 @@ cdef class Relabeling(IdTable):
     cdef Plan** plans
     cdef uint32_t plan_count
     cdef uint32_t plan_cursor       # of `forget_doomed`
+    cdef uint32_t asked_of  # the filter asked last in this batch, since an object's targets ask it the same;
+    cdef uint32_t[MOST_FILTERED] asked  # about these values,
+    cdef int answered       # and what it said
     cdef Env env
     cdef uint32_t* key      # scratch of a rule: the values that it reads
     cdef uint32_t* result   # and its outcome
@@ -81,6 +89,7 @@ cdef class Relabeling(IdTable):
     cdef uint32_t refused           # why the last one was
     cdef int64_t* dropped   # by rule, then for no label left, no address, and being refused
     cdef readonly int64_t seen          # targets asked about
+    cdef int64_t effort                 # spent so far; see `survivors`
     cdef readonly int64_t evaluated     # targets for which rules ran: a filter's miss, or a target that is kept
 
     cdef Plan* plan(self, LabelShape* shape) except NULL

@@ -57,8 +57,14 @@ class Relabeling(IdTable):
         bound: int = 65536,
         filtered: bool = True,
     ) -> Self: ...
-    def survivors(self, batch: Batch, role: str, profile: int, below: int | None = None) -> list[_Part]:
-        """The parts that have targets which are kept: (key, ((position, final labels), ...)), as `Batch.targets` has them."""
+    def survivors(
+        self, batch: Batch, role: str, profile: int, below: int | None = None, *, row: int = 0, effort: int = ...
+    ) -> tuple[list[_Part], int | None]:
+        """The parts that have targets which are kept: (key, ((position, final labels), ...)), as `Batch.targets` has them.
+
+        Begins at `row` and ends with the part that takes up the effort; gives the row to go on from, None at the end. The effort is one
+        for each rule that a target is given to, and 32 where the rule's function has to be asked.
+        """
 
     def steps_of(self, labels: Labels) -> tuple[list[tuple[Rule, list[_Label], list[_Label]]], _Ending]:
         """What each rule does to one target: (rule, labels before, labels after), up to the rule that drops it, and what comes of it:

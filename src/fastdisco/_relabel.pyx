@@ -21,9 +21,9 @@ from ._batch cimport Batch, Row, Target
 KINDS_OF_RULES = ("set", "set named", "keep", "copy labels", "rename labels", "keep labels")
 
 cdef enum:
-    MOST_FILTERED = 16      # labels that a filter is remembered by
     MOST_PLANS = 4096       # then all are forgotten, and the filters with them
     MOST_REACHED = 16       # names that a label may become; beyond that it is taken to decide
+    ASKING = 32             # look-ups that take as long as a rule's function
 
 cdef enum:                  # in `known`
     KNOWN_ADDRESS = 0
@@ -97,14 +97,14 @@ cdef class Step:
         return 0
 
     cdef int outcome(self, const uint32_t* key, uint32_t* result) except -1:
-        """The outcome for these ids, as many words as the rule has results."""
+        """The outcome for these ids, as many words as the rule has results; gives what effort it took."""
         cdef uint32_t* found = self.memo.find(key)
         if found != NULL:
             memcpy(result, found, self.memo.results * sizeof(uint32_t))
-            return 0
+            return 1
         self.ask(key, result)
         self.memo.remember(key, result)
-        return 0
+        return ASKING
 
     cdef bint reads(self, list names):
         """Whether one of the names is among the sources."""
@@ -273,29 +273,34 @@ cdef class Relabeling(IdTable):
         """Outcomes remembered now, of rules and filters together."""
         return sum([len((<Filter> one).memo) for one in self.filters]) + sum([step.remembered for step in self.steps])
 
-    def survivors(self, Batch batch not None, str role, int profile, below=None) -> list:
-        """(key, ((position, Labels), ...)) of each part that has targets which are kept, with their final labels.
+    def survivors(self, Batch batch not None, str role, int profile, below=None, *, size_t row=0, int64_t effort=NO_END) -> tuple:
+        """(key, ((position, Labels), ...)) of each part that has targets which are kept, with their final labels; and where to go on.
 
-        Keys and positions as `Batch.targets` has them.
+        Keys and positions as `Batch.targets` has them. Begins at `row` and ends with the part that takes up the `effort`; the next
+        row, or None if that was all. The effort is one for each rule of a target, and some more where its function has to be asked.
         """
         cdef size_t i
+        cdef int64_t enough = NO_END if effort == NO_END else self.effort + effort
         cdef uint32_t j
-        cdef Row* row
+        cdef Row* part_row
         cdef Target* target
         cdef Plan* plan = NULL
         cdef int verdict
         cdef int count = self.step_count
         cdef int kind = kind_number(role)
-        cdef uint64_t end = <uint64_t> -1 if below is None else <uint64_t> below << 24
+        cdef uint64_t end = <uint64_t> -1 if below is None else <uint64_t> below
         if batch.shapes is not self.shapes:
             raise ValueError("a batch of other symbols")
         kept = []
-        for i in range(batch.row_count):
-            row = &batch.rows[i]
-            if row.kind != kind or row.profile != profile or row.key >= end:
+        self.asked_of = NO_FILTER
+        for i in range(row, batch.row_count):
+            part_row = &batch.rows[i]
+            if part_row.kind != kind or part_row.profile != profile or part_row.key >= end:
                 continue
+            if self.effort >= enough:
+                return kept, i
             part = None
-            for j in range(row.first, row.first + row.count):
+            for j in range(part_row.first, part_row.first + part_row.count):
                 target = &batch.found[j]
                 self.seen += 1
                 if plan == NULL or plan.shape != target.shape:
@@ -316,8 +321,8 @@ cdef class Relabeling(IdTable):
                     part = []
                 part.append((target.ident, self.labels()))
             if part is not None:
-                kept.append((row.key, tuple(part)))
-        return kept
+                kept.append((part_row.key, tuple(part)))
+        return kept, None
 
     def steps_of(self, Labels labels not None) -> tuple[list, object]:
         """What each rule does to one target: (rule, labels before, labels after) up to the rule that drops it, then the final Labels,
@@ -399,7 +404,7 @@ cdef class Relabeling(IdTable):
         made.used = 1
         shape.refs += 1
         shape.weak += 1
-        made.variant = 0xFFFFFFFFu
+        made.variant = NO_FILTER
         if filter is not None:
             made.variant = filter.variant
             for i in range(filter.count):
@@ -461,6 +466,7 @@ cdef class Relabeling(IdTable):
         while self.plan_count:
             self.forget_plan(self.plan_count)
         self.plan_cursor = 0
+        self.asked_of = NO_FILTER
         self.filters = []
         self.variants = {}
 
@@ -503,25 +509,34 @@ cdef class Relabeling(IdTable):
 
     cdef int verdict(self, Plan* plan, const uint32_t* values) except -1:
         """0: nothing in the filter drops the target; else 1 + the rule that does. Also 0 where there is no filter to ask."""
-        cdef uint32_t[MOST_FILTERED] key
-        cdef uint32_t i, verdict
+        cdef uint32_t i, value, verdict
+        cdef uint32_t* key = self.asked
         cdef uint32_t* found
         cdef Filter filter
-        if plan.variant == 0xFFFFFFFFu:
+        if plan.variant == NO_FILTER:
             return 0
         filter = <Filter> self.filters[plan.variant]
+        cdef bint same = plan.variant == self.asked_of
         for i in range(filter.count):
-            key[i] = ABSENT if plan.filtered[i] < 0 else self.value_at(plan, values, <uint32_t> plan.filtered[i])
+            value = ABSENT if plan.filtered[i] < 0 else self.value_at(plan, values, <uint32_t> plan.filtered[i])
+            same = same and key[i] == value
+            key[i] = value
+        if same:
+            filter.memo.count_hit()
+            return self.answered
+        self.asked_of = plan.variant
         found = filter.memo.find(key)
         if found != NULL:
-            return <int> found[0]
-        if filter.memo.given_up:
-            return 0        # the rules run anyway
-        self.start(plan, values, filter)
-        self.evaluated += 1
-        verdict = <uint32_t> (1 + self.run_filter())
-        filter.memo.remember(key, &verdict)
-        return <int> verdict
+            self.answered = <int> found[0]
+        elif filter.memo.given_up:
+            self.answered = 0       # the rules run anyway
+        else:
+            self.start(plan, values, filter)
+            self.evaluated += 1
+            verdict = <uint32_t> (1 + self.run_filter())
+            filter.memo.remember(key, &verdict)
+            self.answered = <int> verdict
+        return self.answered
 
     cdef bint is_filtered(self, Filter filter, Plan* plan, uint32_t position) noexcept:
         cdef uint32_t i
@@ -584,12 +599,12 @@ cdef class Relabeling(IdTable):
                 result[0] = self.guarded(step.guard)
             else:
                 self.read(step.guard, key)
-                step.guard.outcome(key, result)
+                self.effort += step.guard.outcome(key, result)
             if not result[0]:
                 return step.guard_drops
         if step.kind <= KEEP:
             self.read(step, key)
-            step.outcome(key, result)
+            self.effort += step.outcome(key, result)
             if step.kind == KEEP:
                 return not result[0]
             if step.kind == SET_NAMED:
@@ -604,7 +619,7 @@ cdef class Relabeling(IdTable):
         if step.kind == KEEP_LABELS:
             i = 0
             while i < self.env.count:
-                step.outcome(&self.env.names[i], result)
+                self.effort += step.outcome(&self.env.names[i], result)
                 if result[0]:
                     i += 1
                 else:
@@ -612,7 +627,7 @@ cdef class Relabeling(IdTable):
         elif step.kind == RENAME_LABELS:
             for i in range(count):
                 key[0] = self.env.names[i]
-                step.outcome(key, result)
+                self.effort += step.outcome(key, result)
                 if result[0] != key[0]:
                     self.env.repeats = True     # perhaps
                     self.env.names[i] = result[0]
@@ -621,7 +636,7 @@ cdef class Relabeling(IdTable):
         else:
             for i in range(count):
                 key[0] = self.env.names[i]
-                step.outcome(key, result)
+                self.effort += step.outcome(key, result)
                 if result[0] != ABSENT and result[0] != key[0]:
                     self.assign(result[0], self.env.values[i], False)
         return 0
@@ -640,7 +655,7 @@ cdef class Relabeling(IdTable):
         cdef uint32_t i, result
         copied = []
         for i in range(count):
-            step.outcome(&self.env.names[i], &result)
+            self.effort += step.outcome(&self.env.names[i], &result)
             if result != ABSENT:
                 copied.append((result, self.env.values[i]))
         for name, value in copied:

@@ -6,7 +6,7 @@ import cython
 
 from libc.stdint cimport uint32_t, uint64_t
 
-from ._batch cimport Batch
+from ._batch cimport MOST_PARTS, PART_BITS, Batch
 from ._core cimport ALL_PARTS, ATTACH_CRONJOB, ATTACH_DEPLOYMENT, ATTACH_NAMESPACE, ATTACH_NODE, PROFILES, Record, Store
 from ._endpoints cimport EndpointsWriter
 from ._fields cimport (
@@ -14,8 +14,7 @@ from ._fields cimport (
 )
 
 cdef enum:
-    PART_BITS = 24
-    PART_MASK = 0xFFFFFF
+    PARTS_AT_ONCE = 32      # between two looks at the budget; all addresses are gone over for each time
 
 
 @cython.final
@@ -75,7 +74,7 @@ cdef class Renderer(EndpointsWriter):
     @property
     def dirty(self) -> int:
         """Objects and parts that wait to be rendered; some of them may have been rendered already."""
-        return self.store.queue_end - self.store.queue_head
+        return self.store.queue_end - self.store.queue_head + (self.rest != 0)
 
     @property
     def queued(self) -> int:
@@ -84,11 +83,14 @@ cdef class Renderer(EndpointsWriter):
 
     @property
     def taken(self) -> int:
-        """Entries that have ever been taken to be rendered."""
-        return self.store.taken
+        """Entries that have ever been taken to be rendered, and have been rendered whole."""
+        return self.store.taken - (self.rest != 0)
 
     def render(self, Py_ssize_t budget=2000) -> Batch:
-        """The next dirty objects and parts, until about `budget` targets; empty if nothing is dirty."""
+        """The next dirty objects and parts, until about `budget` targets; empty if nothing is dirty.
+
+        Of an object with many parts some, and at the next call more: each part is as true as the moment it is rendered.
+        """
         cdef Batch batch = Batch(self.store)
         cdef uint32_t slot
         cdef uint32_t part = 0
@@ -96,17 +98,24 @@ cdef class Renderer(EndpointsWriter):
         self.batch = batch
         try:
             while work + <Py_ssize_t> batch.target_count < budget:
+                work += 1
+                if self.rest:
+                    self.go_on(budget)
+                    continue
                 slot = self.store.take_dirty(&part)
                 if slot == 0:
                     break
-                work += 1
-                batch.hold(slot)
-                self.touch_parts(slot, part)
                 if part == ALL_PARTS:
+                    self.rest_part, self.rest_end = 0, self.store.slot(slot).parts
                     self.store.slot(slot).parts = self.parts_now(slot)
-                if self.store.slot(slot).record == NULL:
+                    self.rest_end = max(self.rest_end, self.store.slot(slot).parts)
+                    self.put_down(slot)
+                    self.go_on(budget)
                     continue
-                self.render_profiles(slot, part, self.store.profiles[self.store.slot(slot).kind])
+                batch.hold(slot)
+                batch.touch(slot, part, self.store.slot(slot).kind)
+                if self.store.slot(slot).record != NULL:
+                    self.render_profiles(slot, part, self.store.profiles[self.store.slot(slot).kind])
         finally:
             self.batch = None
         return batch
@@ -114,10 +123,11 @@ cdef class Renderer(EndpointsWriter):
     def walk(self, Py_ssize_t cursor, wanted, Py_ssize_t budget=2000) -> tuple:
         """Objects of the slots from `cursor` on for the (role, profile) pairs `wanted`, until about `budget` targets.
 
-        Gives (batch, next cursor, whether the end was reached). Slots before the cursor have been rendered.
+        Gives (batch, next cursor, whether the end was reached). A cursor is a key: parts before it have been rendered.
         """
         cdef Batch batch = Batch(self.store)
-        cdef uint32_t slot = <uint32_t> max(cursor, 1)
+        cdef uint32_t slot = <uint32_t> max(cursor >> PART_BITS, 1)
+        cdef uint32_t part = <uint32_t> (cursor & MOST_PARTS)
         cdef Py_ssize_t work = 0
         cdef uint64_t[KINDS] asked
         cdef int kind
@@ -132,12 +142,14 @@ cdef class Renderer(EndpointsWriter):
                 work += 1
                 if asked[kind] and self.store.slot(slot).used and self.store.slot(slot).record != NULL:
                     batch.hold(slot)
-                    self.touch_parts(slot, ALL_PARTS)
-                    self.render_profiles(slot, ALL_PARTS, asked[kind])
+                    part = self.some_parts(slot, part, self.store.slot(slot).parts, asked[kind], budget)
+                    if part < self.store.slot(slot).parts:
+                        break
                 slot += 1
+                part = 0
         finally:
             self.batch = None
-        return batch, slot, slot >= self.store.slot_top
+        return batch, <uint64_t> slot << PART_BITS | part, slot >= self.store.slot_top
 
     def again(self, list keys, Py_ssize_t place, str role, int profile, Py_ssize_t budget=2000) -> tuple:
         """The parts of `keys` from `place` on as they are now, with this profile, until about `budget` targets: (batch, next place)."""
@@ -160,7 +172,7 @@ cdef class Renderer(EndpointsWriter):
                 # the object may have gone since, and its slot may be that of another one
                 if self.store.slot(slot).used and self.store.slot(slot).kind == kind and self.store.slot(slot).record != NULL:
                     batch.hold(slot)
-                    self.render_slot(slot, <uint32_t> (key & PART_MASK) if parted else ALL_PARTS)
+                    self.render_slot(slot, <uint32_t> (key & MOST_PARTS) if parted else ALL_PARTS)
         finally:
             self.batch = None
         return batch, place
@@ -176,6 +188,7 @@ cdef class Renderer(EndpointsWriter):
         cdef Batch batch = Batch(self.store)
         self.batch = batch
         self.profile = profile
+        self.first_part, self.end_part = 0, ALL_PARTS
         try:
             self.render_slot(slot, ALL_PARTS)
         finally:
@@ -194,13 +207,44 @@ cdef class Renderer(EndpointsWriter):
             self.profile += 1
         return 0
 
-    cdef int touch_parts(self, uint32_t slot, uint32_t part) except -1:
-        cdef uint32_t i
-        if part != ALL_PARTS:
-            return self.batch.touch(slot, part, self.store.slot(slot).kind)
-        for i in range(self.store.slot(slot).parts):
-            self.batch.touch(slot, i, self.store.slot(slot).kind)
+    cdef int go_on(self, Py_ssize_t budget) except -1:
+        """Renders more of the object that was put down."""
+        cdef uint32_t slot = self.rest
+        self.batch.hold(slot)
+        self.rest_part = self.some_parts(slot, self.rest_part, self.rest_end, self.store.profiles[self.store.slot(slot).kind], budget)
+        if self.rest_part >= self.rest_end:
+            self.put_down(0)
         return 0
+
+    cdef int put_down(self, uint32_t slot) except -1:
+        """An object of which parts are left; its slot is not given to another name meanwhile."""
+        cdef uint32_t before = self.rest
+        self.rest = slot
+        if slot:
+            self.store.slot(slot).held += 1
+        if before:
+            self.store.slot(before).held -= 1
+            self.store.settle(before)
+        return 0
+
+    cdef uint32_t some_parts(self, uint32_t slot, uint32_t part, uint32_t end, uint64_t wanted, Py_ssize_t budget) except? 0:
+        """Renders parts from `part` on until they have about `budget` targets; the first one that is left, or `end`.
+
+        So an object with fewer targets is rendered at once, whatever the batch has already.
+        """
+        cdef uint32_t i
+        cdef Py_ssize_t enough = <Py_ssize_t> self.batch.target_count + budget
+        while part < end:
+            self.first_part = part
+            self.end_part = min(part + PARTS_AT_ONCE, end)
+            for i in range(part, self.end_part):
+                self.batch.touch(slot, i, self.store.slot(slot).kind)
+            part = self.end_part
+            if self.store.slot(slot).record != NULL:
+                self.render_profiles(slot, ALL_PARTS, wanted)
+            if <Py_ssize_t> self.batch.target_count >= enough:
+                break
+        return part
 
     cdef uint32_t parts_now(self, uint32_t slot) except? 0:
         cdef Record* record = self.store.slot(slot).record

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("fastdisco")
 
-_FIRST_BATCH = 200  # targets: what a subscriber's rules cost is not known yet
 _SWEPT_BETWEEN = 2000  # ids of strings looked at between two batches: a fraction of a millisecond
 
 
@@ -96,8 +95,7 @@ class GroupWatcher:
         self._subscribers: list[Subscriber] = []
         self._pass: list[Subscriber] = []
         self._again: list[Subscriber] = []  # working, and to be in the next pass all the same
-        self._batch_targets = min(pace.batch_targets, _FIRST_BATCH)
-        self._cursor = 0  # slots before it have been rendered for the pass
+        self._cursor = 0  # a key: parts before it have been rendered for the pass
         self._rendered_until: int | None = None  # once the cursor is at the end: what had been queued by then
         self._learning_nodes = True  # until all objects know that all nodes have been listed
         self._wake = asyncio.Event()
@@ -192,11 +190,16 @@ class GroupWatcher:
             watcher = URLWatcher(
                 kind, namespace, resource.paths(namespace), params, client, decoder, self._metrics,
                 timings=self._timings, list_limit=self.key.list_limit, relist_interval=self.key.relist_interval,
-                on_change=self._wake.set, on_settled=self._wake.set,
+                on_change=self._changed, on_settled=self._wake.set,
             )  # fmt: skip
             self._watchers[kind].append(watcher)
             self._decoders[watcher] = decoder
             watcher.start()
+
+    def _changed(self) -> None:
+        """While a first list arrives nobody has targets yet, and there is nothing to do."""
+        if self._renderer.dirty or self._symbols.due():
+            self._wake.set()
 
     def _watcher_of(self, kind: str, namespace: str) -> URLWatcher | None:
         """The watcher that would deliver an object of that kind and namespace."""
@@ -254,7 +257,7 @@ class GroupWatcher:
             if not self._pass:
                 self._begin_pass()
             if self._renderer.dirty:
-                await self._bring(self._renderer.render(self._batch_targets), turn)
+                await self._bring(self._renderer.render(self._pace.batch_targets), turn)
             if self._pass:
                 await self._walk_on(turn)
             elif not self._renderer.dirty and not (self._learning_nodes and self.listed("node")):
@@ -281,7 +284,7 @@ class GroupWatcher:
     async def _walk_on(self, turn: _Turn) -> None:
         """The next slots of the pass; at the end its subscribers are working."""
         wanted = {(one.role, one.profile) for one in self._pass}
-        batch, self._cursor, ended = self._renderer.walk(self._cursor, wanted, self._batch_targets)
+        batch, self._cursor, ended = self._renderer.walk(self._cursor, wanted, self._pace.batch_targets)
         await self._bring_to(self._pass, batch, None, turn)
         if ended and self._rendered_until is None:
             self._rendered_until = self._renderer.queued
@@ -323,22 +326,12 @@ class GroupWatcher:
         for subscriber in list(subscribers):
             if subscriber.stopped:
                 continue
-            began = perf_counter()
             try:
-                work = subscriber.take(batch, below)
-                self._adapt(perf_counter() - began)
-                for _ in work:
+                for _ in subscriber.take(batch, below):
                     await turn.breathe()
             except Exception as error:  # noqa: BLE001  a job's rules must not stop its neighbours
                 subscriber.job.failed(error)
             await turn.breathe()
-
-    def _adapt(self, seconds: float) -> None:
-        """Batches get smaller where one subscriber's rules take long over one, and larger again where they do not."""
-        if seconds > self._pace.slice_seconds:
-            self._batch_targets = max(self._batch_targets // 2, 1)
-        elif seconds < self._pace.slice_seconds / 8:
-            self._batch_targets = min(self._batch_targets + self._batch_targets // 8 + 1, self._pace.batch_targets)
 
     # ---- explaining ----
 

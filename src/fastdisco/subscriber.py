@@ -21,6 +21,9 @@ PART_BITS = 24
 _TARGETS_AT_ONCE = 32
 """Constructor calls between two chances to let the loop go on."""
 
+_EFFORT_AT_ONCE = 20_000
+"""Of rules, likewise: a few milliseconds; see `Relabeling.survivors`."""
+
 
 class Job(Protocol):
     """What a subscriber tells its job."""
@@ -65,13 +68,20 @@ class Subscriber:
         """By key; a part without targets is not in it."""
 
     def take(self, batch: Batch, below: int | None) -> Iterator[None]:
-        """Brings what a batch has rendered up to date, of slots before `below`; see `apply`."""
+        """Brings what a batch has rendered up to date, of parts before the key `below`; yields as `apply` does."""
         keys = batch.key_set(self.role, below)
         if not keys:
-            return iter(())
+            return
         if self.relabeling is None:
-            return self.apply(keys, batch.targets(self.role, self.profile, below))
-        return self.apply(keys, self.relabeling.survivors(batch, self.role, self.profile, below))
+            yield from self.apply(keys, batch.targets(self.role, self.profile, below))
+            return
+        rendered, row = self.relabeling.survivors(batch, self.role, self.profile, below, effort=_EFFORT_AT_ONCE)
+        while row is not None:
+            yield
+            more, row = self.relabeling.survivors(batch, self.role, self.profile, below, row=row, effort=_EFFORT_AT_ONCE)
+            rendered += more
+        if rendered or not self.targets.keys().isdisjoint(keys):
+            yield from self.apply(keys, rendered)
 
     def apply(self, keys: AbstractSet[int], rendered: Rendered) -> Iterator[None]:
         """Brings parts of objects up to date: those of `keys` have what `rendered` says, or nothing.

@@ -227,7 +227,7 @@ def _add_reading(command: argparse._ActionsContainer) -> None:
     """How a configuration file is read."""
     command.add_argument("--settings", metavar="FILE", help="what only fastdisco has: {defaults: {...}, jobs: {NAME: {...}}}")
     command.add_argument(
-        "--dialect", choices=("auto", "victoriametrics", "prometheus"), default="auto",
+        "--dialect", choices=("auto", *DIALECTS), default="auto",
         help="whose configuration it is, and whose labels to make (default: auto, by keys that only one of them accepts)",
     )  # fmt: skip
     command.add_argument("--config.expand-env", dest="expand_env", action="store_true", help="expand $(NAME) in the file")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from fastdisco.config import DIALECTS
 from fastdisco.errors import ConfigError
 
 from .documents import Evidence
 from .peer_keys import PROMETHEUS, VICTORIAMETRICS
 
 AUTO = "auto"
-DIALECTS = (VICTORIAMETRICS, PROMETHEUS)
 PROGRAMS = {VICTORIAMETRICS: "vmagent", PROMETHEUS: "Prometheus"}
 
 

@@ -7,11 +7,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from fastdisco.config import KubernetesSDConfig
+from fastdisco.config import DIALECTS, KubernetesSDConfig
 from fastdisco.errors import ConfigError
 from fastdisco.sections import Section, mapping_at, parse_yaml
 
-from .dialects import DIALECTS
 from .mistakes import Mistakes
 from .sources import Reader
 

@@ -7,13 +7,13 @@ import difflib
 from collections.abc import Iterator
 from typing import Any
 
-from fastdisco.config import ROLES, AttachMetadata, KubernetesSDConfig
+from fastdisco.config import DIALECTS, ROLES, AttachMetadata, KubernetesSDConfig
 from fastdisco.label_names import PREFIX, LabelNames, label_names
 from fastdisco.regexes import Runs, compile_re2, without_anchors
 from fastdisco.rules import COPY_LABELS, KEEP_LABELS, Rule, compile_rule
 from fastdisco.scrape_config import ScrapeConfig
 
-from .dialects import DIALECTS, PROGRAMS
+from .dialects import PROGRAMS
 
 _LONGEST = 200  # of the names that an expression may match, as far as RE2 tells
 

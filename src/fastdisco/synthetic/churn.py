@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from fastdisco.synthetic.changes import Changes
 
-_TICK = 0.01  # seconds
+_TICK = 0.002  # seconds: a thousand changes a second come two at a time
 _MOST = 5_000  # events at once, after the loop was busy with something else
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ import orjson
 
 from fastdisco.synthetic.changes import CHANGES, Changes
 from fastdisco.synthetic.churn import Churn
+from fastdisco.synthetic.digests import target_digest
 from fastdisco.synthetic.faults import Fault
 from fastdisco.synthetic.http import Connection, Request
 from fastdisco.synthetic.resources import Route, resource_named
@@ -37,7 +39,7 @@ class Control:
         self._churn: Churn | None = None
         self._names = (
             *("requests", "faults", "watches", "apply", "compact", "rewind", "settings", "state"),
-            *("churn", "burst", "turnover", "certificate"),
+            *("churn", "burst", "release", "turnover", "certificate", "targets", "apps"),
         )
 
     def stop(self) -> None:
@@ -131,10 +133,45 @@ class Control:
             self._churn.start(0 if clear or rate is None else rate, _plurals(kinds), shares, change, follow=follow)
         return {"rate": self._churn.rate, "events": self._churn.events, "resourceVersion": self._store.version}
 
-    def burst(self, events: int, *, kinds: Sequence[str] = ("pods",), change: str = "ready") -> dict[str, Any]:
-        """This many modifications at once, rendered beforehand, nothing following."""
-        count = self._model().burst(_plurals(kinds), events, change)
+    async def burst(
+        self,
+        events: int,
+        *,
+        kinds: Sequence[str] = ("pods",),
+        change: str = "ready",
+        turned: float = 0.0,
+        marker: str = "",
+        app: str = "",
+        hold: bool = False,
+    ) -> dict[str, Any]:
+        """This many changes at once: watches see none before all are made, and with `hold` none before `release`.
+
+        `change`: see `Changes`; `turned`, `marker` and `app`: see `Changes.burst`.
+        """
+        plurals = _plurals(kinds)
+        for plural in plurals:
+            self._store.tables[plural].hold()
+        try:
+            count = await self._model().burst(plurals, events, change, turned=turned, marker=marker, app=app)
+        finally:
+            if not hold:
+                self.release()
         return {"events": count, "resourceVersion": self._store.version}
+
+    def release(self) -> dict[str, Any]:
+        """Let watches see the bursts that were held, as fast as they can; tells when, in nanoseconds of the machine's monotonic clock."""
+        now = time.monotonic_ns()
+        for table in self._store.tables.values():
+            table.release()
+        return {"time": now, "resourceVersion": self._store.version}
+
+    def targets(self, app: str = "") -> dict[str, Any]:
+        """How many targets the pods now give in the role pod, or those of one app, and a digest of what they are: see `digests`."""
+        return target_digest(self._server.cluster, app)
+
+    def apps(self) -> dict[str, int]:
+        """The apps of a made cluster, by their label `app`, and how many pods each has."""
+        return {app.name: len(app.pods) for app in self._server.cluster.apps}
 
     async def turnover(self, *, follow: bool = True) -> dict[str, Any]:
         """Delete all pods and create as many with new names; answers when all is done."""

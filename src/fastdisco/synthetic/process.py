@@ -19,7 +19,58 @@ import orjson
 from fastdisco.synthetic.resources import resource_named
 
 
-class SyntheticProcess:
+class RemoteControl:
+    """What can be done to a synthetic server that runs elsewhere; `url` is where."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def control(self, name: str, /, argument: Any = None, **arguments: Any) -> Any:
+        """One control of `fastdisco.synthetic.control.Control`, by its name; `ValueError` with the server's words if it refuses.
+
+        With no argument at all it is a GET.
+        """
+        given = argument if argument is not None else arguments
+        body = orjson.dumps(given) if given or argument is not None else None
+        code, answer = self.request("GET" if body is None else "POST", f"/control/{name}", body)
+        result = orjson.loads(answer)
+        if code != 200:
+            raise ValueError(str(result.get("error") or result.get("message")))
+        return result
+
+    async def acontrol(self, name: str, /, argument: Any = None, **arguments: Any) -> Any:
+        """The same, without blocking the loop."""
+        return await asyncio.to_thread(self.control, name, argument, **arguments)
+
+    def clear_requests(self) -> None:
+        """Begin the books anew."""
+        self.request("DELETE", "/control/requests")
+
+    def put(self, resource: str, item: Mapping[str, Any]) -> None:
+        """Create or replace one object."""
+        self.control("apply", [{"put": resource_named(resource).plural, "object": item}])
+
+    def delete(self, resource: str, key: str) -> None:
+        """Delete the object with this key: `namespace/name`, or `name`."""
+        self.control("apply", [{"delete": resource_named(resource).plural, "key": key}])
+
+    def request(self, method: str, target: str, body: bytes | None = None) -> tuple[int, bytes]:
+        """One request on a connection of its own: the status code and the body."""
+        parts = urlsplit(self.url)
+        connection: http.client.HTTPConnection
+        if parts.scheme == "https":
+            context = ssl.create_default_context()
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+            connection = http.client.HTTPSConnection("127.0.0.1", parts.port, timeout=300, context=context)
+        else:
+            connection = http.client.HTTPConnection("127.0.0.1", parts.port or 0, timeout=300)
+        with contextlib.closing(connection):
+            connection.request(method, target, body, {"Connection": "close"})
+            response = connection.getresponse()
+            return response.status, response.read()
+
+
+class SyntheticProcess(RemoteControl):
     """A server process, as a sync or async context manager; `url` is known once it runs.
 
     `objects` is a mapping as in `--objects`, or a path; the other options are those of `python -m fastdisco.synthetic`,
@@ -27,10 +78,10 @@ class SyntheticProcess:
     """
 
     def __init__(self, *, objects: Mapping[str, Any] | str | Path | None = None, **options: str | float | bool) -> None:
+        super().__init__("")
         self._objects = objects
         self._options = options
         self._process: subprocess.Popen[bytes] | None = None
-        self.url = ""
 
     @property
     def pid(self) -> int:
@@ -82,50 +133,6 @@ class SyntheticProcess:
 
     async def __aexit__(self, *exc: object) -> None:
         await asyncio.to_thread(self.stop)
-
-    def control(self, name: str, /, argument: Any = None, **arguments: Any) -> Any:
-        """One control of `fastdisco.synthetic.control.Control`, by its name; `ValueError` with the server's words if it refuses.
-
-        With no argument at all it is a GET.
-        """
-        given = argument if argument is not None else arguments
-        body = orjson.dumps(given) if given or argument is not None else None
-        code, answer = self.request("GET" if body is None else "POST", f"/control/{name}", body)
-        result = orjson.loads(answer)
-        if code != 200:
-            raise ValueError(str(result.get("error") or result.get("message")))
-        return result
-
-    async def acontrol(self, name: str, /, argument: Any = None, **arguments: Any) -> Any:
-        """The same, without blocking the loop."""
-        return await asyncio.to_thread(self.control, name, argument, **arguments)
-
-    def clear_requests(self) -> None:
-        """Begin the books anew."""
-        self.request("DELETE", "/control/requests")
-
-    def put(self, resource: str, item: Mapping[str, Any]) -> None:
-        """Create or replace one object."""
-        self.control("apply", [{"put": resource_named(resource).plural, "object": item}])
-
-    def delete(self, resource: str, key: str) -> None:
-        """Delete the object with this key: `namespace/name`, or `name`."""
-        self.control("apply", [{"delete": resource_named(resource).plural, "key": key}])
-
-    def request(self, method: str, target: str, body: bytes | None = None) -> tuple[int, bytes]:
-        """One request on a connection of its own: the status code and the body."""
-        parts = urlsplit(self.url)
-        connection: http.client.HTTPConnection
-        if parts.scheme == "https":
-            context = ssl.create_default_context()
-            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-            connection = http.client.HTTPSConnection("127.0.0.1", parts.port, timeout=300, context=context)
-        else:
-            connection = http.client.HTTPConnection("127.0.0.1", parts.port or 0, timeout=300)
-        with contextlib.closing(connection):
-            connection.request(method, target, body, {"Connection": "close"})
-            response = connection.getresponse()
-            return response.status, response.read()
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None:

@@ -80,6 +80,7 @@ class Table:
         self.log: list[Event] = []
         self.start = 0  # the position of log[0]
         self.compacted = 0  # a watch from an older version is too old
+        self.held: int | None = None  # the position from which on events are kept from watches
         self.cursors: set[Cursor] = set()
         self.cache: dict[Any, Any] = {}  # what is derived from the present state; emptied by each change
 
@@ -114,6 +115,22 @@ class Table:
             keys = keys[first:last]
             found = self.cache[version, namespace] = keys, [entries[key] for key in keys]
         return found
+
+    @property
+    def end(self) -> int:
+        """The position after the last event that watches may see."""
+        return self.start + len(self.log) if self.held is None else self.held
+
+    def hold(self) -> None:
+        """Keep what happens from now on from watches, until `release`; lists show it."""
+        if self.held is None:
+            self.held = self.start + len(self.log)
+
+    def release(self) -> None:
+        """Let watches see what was held."""
+        self.held = None
+        for cursor in self.cursors:
+            cursor.wake()
 
     def index_after(self, version: int) -> int:
         """The index in `log` of the first event newer than a version."""
@@ -208,6 +225,7 @@ class Store:
                 if entry.version > version:
                     table.entries[key] = entry.stamped(version)
             table.start += len(table.log)
+            table.held = None
             table.log.clear()
             table.cache.clear()
             table.compacted = 0

@@ -116,7 +116,7 @@ class Watch(Cursor):
             if self.position < self._table.start:
                 await self._connection.finish()  # too slow: the real server ends without a word, too
                 return
-            if self.position < self._table.start + len(self._table.log):
+            if self.position < self._table.end:
                 await self._send_events(fault)
                 continue
             now = loop.time()
@@ -124,7 +124,8 @@ class Watch(Cursor):
                 await self._connection.finish()
                 return
             if now >= bookmark_at:
-                if self._options.bookmarks and (fault is None or fault.bookmarks) and self._store.version >= self._floor:
+                allowed = self._options.bookmarks and (fault is None or fault.bookmarks) and self._table.held is None
+                if allowed and self._store.version >= self._floor:
                     await self._write([self._bookmark(self._store.version)], 1)
                 bookmark_at = self._next_bookmark(loop.time(), deadline)
                 continue
@@ -153,7 +154,7 @@ class Watch(Cursor):
     async def _send_events(self, fault: Fault | None) -> None:
         first = self.position - self._table.start
         room = _PER_CHUNK if fault is None or fault.after is None else min(_PER_CHUNK, max(1, fault.after - self._lines))
-        events = self._table.log[first : first + room]
+        events = self._table.log[first : min(first + room, self._table.end - self._table.start)]
         self.position += len(events)
         parts: list[Buffer] = []
         lines = 0
