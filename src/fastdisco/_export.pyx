@@ -12,9 +12,9 @@ from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memchr, memcmp, memcpy, memset
 
 from ._batch cimport Batch, Row, Target
+from ._bytes cimport hash_bytes
 from ._core cimport Symbol, Symbols
 from ._fields cimport EMPTY, kind_number
-from ._index cimport hash_bytes
 from ._labels cimport LabelShape, Labels, Layout, Shapes, shapes_of
 from ._relabel cimport Plan, Relabeling
 
