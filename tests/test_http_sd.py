@@ -12,6 +12,9 @@ import pytest
 from yarl import URL
 
 from fastdisco.configuration import Configuration
+from fastdisco.errors import NotSynced
+from fastdisco.sidecar.query import Query
+from fastdisco.sidecar.snapshots import take
 
 from . import live, reference
 from .live import namespace, node
@@ -297,3 +300,39 @@ async def test_a_head_request_tells_all_but_the_targets() -> None:
             assert {name: answer.headers[name] for name in ("ETag", "Content-Length", "Content-Type")} == {
                 name: expected[name] for name in ("ETag", "Content-Length", "Content-Type")
             }
+
+
+async def test_a_job_that_ends_gives_no_targets_rather_than_some() -> None:
+    """What is taken of it amid that is thrown away: clients would drop what is missing."""
+    many = [pod(f"p{number}", "127.0.0.1", ports=(number + 1,)) for number in range(3000)]
+    async with exporting({"pods": many}) as it:
+        for query in (Query(), Query("final")):
+            await it.service.jobs.apply(Configuration((it.job("web"),)))
+            await it.synced()
+            job = it.service.discovery.jobs["web"]
+            taking = asyncio.create_task(take(it.service.discovery.symbols, job, query))
+            await asyncio.sleep(0)
+            await job.stop()
+            with pytest.raises(NotSynced):
+                await taking
+            with pytest.raises(NotSynced):
+                await take(it.service.discovery.symbols, job, query)
+            it.service.jobs.configuration = Configuration(())
+
+
+async def test_a_request_amid_new_rules_is_held_until_all_targets_are_those_of_the_new_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else those that only the new ones keep would be missing for an interval."""
+    async with exporting({"pods": PODS}) as it:
+        await it.start(it.job("web", rules=[KEEP_WEB]))
+        await it.synced()
+        job = it.service.discovery.jobs["web"]
+        ((group, subscriber),) = job.subscribers
+        evaluate_again = group.evaluate_again
+        with monkeypatch.context() as slow:
+            slow.setattr(group, "evaluate_again", lambda one: setattr(one, "stale", True))
+            job.reconfigure(relabel_configs=())
+        asking = asyncio.create_task(it.get("/sd/web"))
+        done, _ = await asyncio.wait([asking], timeout=0.1)
+        assert not done
+        evaluate_again(subscriber)
+        assert len((await asking)[2]) == 4

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from fastdisco.configuration import Configuration
+from fastdisco.sidecar.past import Past
+from fastdisco.sidecar.query import Query
 
 from .live import pod
 from .rig import eventually
@@ -117,3 +119,17 @@ async def test_nothing_is_forgotten_while_a_job_has_yet_to_sync(tmp_path: Path) 
         await it.service.jobs.apply(Configuration((it.job("nodes", "node"),)))
         await it.service.past.write(it.service.jobs, it.service.exports)
         assert state.read_bytes() != before
+
+
+async def test_what_becomes_too_old_is_served_no_longer(tmp_path: Path) -> None:
+    """An API server may be away for long after a restart."""
+    state = tmp_path / "state"
+    await run_before(state)
+    now = state.stat().st_mtime
+    past = Past(state, 600.0, lambda: now)
+    past.read()
+    assert past.body("web", Query()) is not None
+    now += 599.0
+    assert past.body("web", Query()) is not None
+    now += 2.0
+    assert past.body("web", Query()) is None

@@ -18,7 +18,7 @@ from aiohttp import web
 
 from fastdisco.errors import ConfigError
 from fastdisco.sidecar.listening import Listener, listen
-from fastdisco.sidecar.passwords import Passwords
+from fastdisco.sidecar.passwords import NOBODY, Passwords
 from fastdisco.sidecar.rate_limit import RateLimit
 from fastdisco.sidecar.web_config import WebConfig
 
@@ -102,7 +102,7 @@ async def test_a_password_is_checked_once_and_off_the_loop(monkeypatch: pytest.M
 
     def counted(password: bytes, hashed: bytes) -> bool:
         checks.append((password, threading.get_ident()))
-        return checkpw(password, hashed)
+        return checkpw(password, hashed)  # ValueError if it is none
 
     monkeypatch.setattr("fastdisco.sidecar.passwords.bcrypt.checkpw", counted)
     passwords = Passwords({"ann": HASHED})
@@ -112,7 +112,8 @@ async def test_a_password_is_checked_once_and_off_the_loop(monkeypatch: pytest.M
     assert [await passwords.allow(wrong) for _ in range(3)] == [False] * 3
     assert [password for password, _ in checks] == [b"secret", b"other"]
     assert threading.get_ident() not in {thread for _, thread in checks}
-    # who is not there takes as long as who is
+    # who is not there takes as long as who is: a hash of the usual cost is looked at
+    assert checkpw(b"secret", NOBODY) is False
     assert not await passwords.allow("Basic " + base64.b64encode(b"nobody:secret").decode())
     assert len(checks) == 3
 

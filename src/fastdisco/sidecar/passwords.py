@@ -16,7 +16,7 @@ from fastdisco.errors import ConfigError
 
 _MOST_REMEMBERED = 1000
 _AT_ONCE = 1  # checks: who guesses passwords must not take all cores
-_NOBODY = b"$2b$10$" + b"." * 53  # what the password of a user who is not there is checked against, as long as of one who is
+NOBODY = b"$2b$10$" + b"." * 53  # what the password of a user who is not there is checked against, as long as of one who is
 
 
 class Passwords:
@@ -46,7 +46,7 @@ class Passwords:
         # a password itself is not kept, and nobody can find it by what is
         known = hashlib.blake2b(f"{len(name)}:{name}{password}".encode(), key=self._key).digest()
         if (allowed := self._known.get(known)) is None:
-            hashed = self._users.get(name, "").encode() or _NOBODY
+            hashed = self._users.get(name, "").encode() or NOBODY
             async with self._turn:
                 if (allowed := self._known.get(known)) is None:  # others have asked the same meanwhile
                     allowed = await asyncio.to_thread(_matches, password.encode(), hashed) and name in self._users
