@@ -14,7 +14,6 @@ from fastdisco.configuration import Configuration
 from fastdisco.relabel_config import load_rules
 from fastdisco.scrape_config import ScrapeConfig
 from fastdisco.sidecar import Service, ServiceOptions, make_app
-from fastdisco.target_labels import TargetDefaults
 
 from .live import Item, Live, live
 
@@ -30,11 +29,19 @@ class Exporting:
         self.client = client
 
     def job(
-        self, name: str, role: str = "pod", rules: Sequence[Mapping[str, Any]] = (), *, labels: Mapping[str, str] = {}, **config: Any
+        self,
+        name: str,
+        role: str = "pod",
+        rules: Sequence[Mapping[str, Any]] = (),
+        *,
+        dialect: str = "victoriametrics",
+        disable_sharding: bool = True,
+        **config: Any,
     ) -> ScrapeConfig:
         """A job as a file would have it."""
         made = self.live.config(role, **config)
-        return ScrapeConfig(name, (made,), load_rules([dict(rule) for rule in rules]), TargetDefaults(labels=labels))
+        loaded = load_rules([dict(rule) for rule in rules])
+        return ScrapeConfig(name, (made,), loaded, dialect=dialect, disable_sharding=disable_sharding)
 
     async def start(self, *jobs: ScrapeConfig) -> None:
         await self.service.start(Configuration(jobs))

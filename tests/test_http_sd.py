@@ -284,10 +284,29 @@ async def test_rules_that_share_targets_out_keep_all_of_them_here() -> None:
     """The operator's rules leave a target to every shard that has this label; the client's own run of them takes its part."""
     shard = [{"source_labels": ["__tmp_hash", "__tmp_disable_sharding"], "regex": "1;|.+;.+", "action": "keep"}]
     hashed = {"source_labels": ["__address__"], "target_label": "__tmp_hash", "modulus": 2, "action": "hashmod"}
+    rules: list[dict[str, Any]] = [hashed, *shard]
     async with exporting({"pods": PODS}) as it:
-        await it.start(it.job("web", rules=[hashed, *shard]))
+        await it.start(it.job("web", rules=rules), it.job("one", rules=rules, disable_sharding=False))
         assert len(await it.addresses("web")) == 4
+        assert 0 < len(await it.addresses("one")) < 4
+        before = len(it.live.asked())
+        await it.service.jobs.apply(Configuration((it.job("web", rules=rules), it.job("one", rules=rules))))
+        assert len(await it.addresses("one")) == 4
+        assert len(it.live.asked()) == before
         assert not [group for group in (await it.get("/sd/web?labels=final"))[2] if any("tmp" in name for name in group["labels"])]
+
+
+async def test_each_job_has_the_labels_of_its_dialect() -> None:
+    """Whatever that of the other jobs of the file; they share the watches."""
+    async with exporting({"pods": PODS[:1]}) as it:
+        await it.start(it.job("vm"), it.job("prometheus", dialect="prometheus"))
+        await it.synced()
+        assert len(it.live.asked("list")) == 1
+        for job, dialect in (("vm", "victoriametrics"), ("prometheus", "prometheus")):
+            expected = groups(reference.targets("pod", {"pods": PODS[:1]}, dialect=dialect))
+            assert (await it.get(f"/sd/{job}"))[2] == expected
+        _, _, final = await it.get("/sd/prometheus?labels=final")
+        assert final[0]["labels"]["__scrape_interval__"] == "1m"
 
 
 async def test_a_head_request_tells_all_but_the_targets() -> None:
