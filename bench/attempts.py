@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from fastdisco.synthetic import SyntheticProcess
@@ -34,7 +35,7 @@ def attempt(plan: Plan, case: Case, who: str, measure: Callable[[], Figures]) ->
 def engine(plan: Plan, case: Case, server: SyntheticProcess, jobs: Sequence[Job], **more: Any) -> Figures | None:
     """Some runs of the engine, each of them checked; see `median`."""
     given = [asdict(job) for job in jobs]
-    return attempt(plan, case, ENGINE, lambda: median(plan, lambda: run("engine", plan.timeout, url=server.url, jobs=given, **more)))
+    return attempt(plan, case, ENGINE, partial(median, plan, partial(run, "engine", plan.timeout, url=server.url, jobs=given, **more)))
 
 
 def best(plan: Plan, case: Case, server: SyntheticProcess, jobs: Sequence[Job]) -> Figures | None:
@@ -68,7 +69,7 @@ def median(plan: Plan, measure: Callable[[], Figures]) -> Figures:
 def peers(plan: Plan, case: Case, measure: Callable[[Peer], Figures]) -> None:
     """Each peer of the plan once."""
     for peer in plan.peers:
-        attempt(plan, case, peer.name, lambda peer=peer: measure(peer))  # type: ignore[misc]
+        attempt(plan, case, peer.name, partial(measure, peer))
 
 
 def registered(plan: Plan, running: RunningPeer, server: SyntheticProcess, jobs: Sequence[Job]) -> Figures:

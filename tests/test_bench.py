@@ -25,9 +25,10 @@ from bench.peers.program import Peer, Samples
 from bench.peers.vmagent import Vmagent
 from bench.plan import STATED, Plan, Sizes
 from bench.report import as_json, lines, table
-from bench.runs import clients, decode, engine, roles, turnovers
+from bench.runs import clients, decode, dialects, engine, roles, turnovers
 from bench.runs.child import MissingError, RunError, answer, run
 from bench.stages import STAGES
+from fastdisco.config import DIALECTS
 from fastdisco.synthetic import SyntheticProcess
 
 TINY = Sizes(
@@ -149,7 +150,7 @@ def test_the_command_prints_plain_lines_and_keeps_everything_as_json(tmp_path: P
     assert set(kept["machine"]) == {"cpu", "cores", "memory_mb", "kernel", "python"}
     assert kept["versions"]["uvloop"]
     assert (kept["seed"], kept["encoding"], kept["sizes"]["decode"]) == (7, "json", 30)
-    assert [case["stage"] for case in kept["cases"]] == ["decode", "roles"]
+    assert [case["stage"] for case in kept["cases"]] == ["decode", "decode", "roles"]
     assert all(set(case) == SHAPE for case in kept["cases"])
     assert set(kept["cases"][0]["ratios"]) == set(kept["cases"][0]["results"]) - {ENGINE}
 
@@ -286,6 +287,14 @@ async def test_a_client_that_loses_a_pod_is_not_timed(server: SyntheticProcess, 
     monkeypatch.setitem(clients.CLIENTS, "one", one)
     with pytest.raises(RunError, match="wrong answer: 1 names, not those of the 40 pods"):
         await clients.measure(began=0.0, url=server.url, client="one")
+
+
+async def test_what_both_dialects_keep_is_checked(server: SyntheticProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The targets of each job against the server's objects."""
+    assert (await dialects.measure(began=time.monotonic(), url=server.url, dialects=DIALECTS))["wall"] > 0
+    monkeypatch.setattr(dialects, "_ROLES", ("node",))
+    with pytest.raises(RunError, match="wrong answer: targets by job"):
+        await dialects.measure(began=time.monotonic(), url=server.url, dialects=DIALECTS)
 
 
 async def test_roles_and_turnovers_are_checked_too(server: SyntheticProcess, monkeypatch: pytest.MonkeyPatch) -> None:

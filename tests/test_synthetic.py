@@ -770,6 +770,7 @@ async def test_the_digest_of_targets_is_that_of_the_listed_pods() -> None:
         assert running.control.targets(app)["targets"] == 3 * running.control.apps()[app]
         await running.control.burst(1)
         assert running.control.targets()["digest"] != first["digest"]
+        assert running.control.targets(ready=True)["targets"] == 177
         assert running.control.targets() == await listed()
 
 

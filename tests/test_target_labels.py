@@ -7,7 +7,14 @@ from typing import Any
 import pytest
 
 from fastdisco.errors import ConfigError
-from fastdisco.target_labels import TargetDefaults, default_labels, prometheus_instance, stored_labels, victoriametrics_instance
+from fastdisco.target_labels import (
+    TargetDefaults,
+    default_labels,
+    prometheus_instance,
+    prometheus_refusal,
+    stored_labels,
+    victoriametrics_instance,
+)
 
 
 def test_the_labels_before_the_first_rule() -> None:
@@ -100,3 +107,23 @@ def test_values_that_no_target_can_have_are_refused(values: dict[str, Any], mess
     """A string for a list of them would silently give its first character."""
     with pytest.raises(ConfigError, match=message):
         TargetDefaults(**values)
+
+
+@pytest.mark.parametrize(
+    ("address", "interval", "timeout", "reason"),
+    [
+        ("a:80", "1m", "10s", ""),
+        ("", "1m30s", "1m30s", ""),
+        ("a", "1y", "1w2d3h4m5s6ms", ""),
+        ("a/b", "1m", "10s", "the address 'a/b' has a path"),
+        ("a", "", "10s", "the scrape interval '' is no duration"),
+        ("a", "1m", "1.5s", "the scrape timeout '1.5s' is no duration"),
+        ("a", "5s1m", "1s", "the scrape interval '5s1m' is no duration"),
+        ("a", "0ms", "1s", "the scrape interval is 0"),
+        ("a", "500ms", "1s", "the scrape timeout 1s is above the interval 500ms"),
+    ],
+)
+def test_prometheus_refuses_some_targets(address: str, interval: str, timeout: str, reason: str) -> None:
+    """For their address, or for how often they are to be scraped: durations are as it writes them, units in order."""
+    assert prometheus_refusal(address, interval, timeout).startswith(reason)
+    assert bool(prometheus_refusal(address, interval, timeout)) == bool(reason)

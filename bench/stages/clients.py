@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from ..attempts import attempt, engine
 from ..cases import ENGINE, Case, Times
@@ -22,5 +23,5 @@ def measure(plan: Plan) -> Iterator[Case]:
         if figures is not None:
             case.results[ENGINE] = {"wall": figures["listed"], "cpu": figures["cpu"], "peak": figures["peak"]}
         for client in CLIENTS:
-            attempt(plan, case, client, lambda client=client: run("clients", plan.timeout, url=server.url, client=client))  # type: ignore[misc]
+            attempt(plan, case, client, partial(run, "clients", plan.timeout, url=server.url, client=client))
     yield case

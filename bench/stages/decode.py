@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
+
+from fastdisco.synthetic import SyntheticProcess
 
 from ..attempts import attempt
 from ..cases import Case, Times
@@ -14,9 +17,16 @@ from ..runs.decode import DECODERS
 def measure(plan: Plan) -> Iterator[Case]:
     """One list of pods, from memory."""
     pods = plan.sizes.decode
-    case = Case("decode", f"{pods:,} pods")
-    case.floors = (Times("throughput", 10, "orjson"), Times("throughput", 3.5, "msgspec")) if plan.stated("decode") else ()
     with plan.server(pods) as server:
-        for decoder in DECODERS:
-            attempt(plan, case, decoder, lambda decoder=decoder: run("decode", plan.timeout, url=server.url, decoder=decoder))  # type: ignore[misc]
-    yield case
+        case = Case("decode", f"{pods:,} pods")
+        case.floors = (Times("throughput", 10, "orjson"), Times("throughput", 3.5, "msgspec")) if plan.stated("decode") else ()
+        _measure(plan, case, server, collector=True)
+        yield case
+        case = Case("decode", f"{pods:,} pods, without the garbage collector")
+        _measure(plan, case, server, collector=False)
+        yield case
+
+
+def _measure(plan: Plan, case: Case, server: SyntheticProcess, *, collector: bool) -> None:
+    for decoder in DECODERS:
+        attempt(plan, case, decoder, partial(run, "decode", plan.timeout, url=server.url, decoder=decoder, collector=collector))

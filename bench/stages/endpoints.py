@@ -17,7 +17,7 @@ from ..runs.child import RunError
 from .sync import HOLD
 
 SLICE = 50  # addresses
-_LONGEST = 30.0  # seconds that a peer is waited for: Prometheus tells nothing until the slice itself changes
+_LONGEST = 90.0  # seconds that a peer is waited for: Prometheus tells nothing until the slice itself changes
 
 
 def measure(plan: Plan) -> Iterator[Case]:
@@ -38,7 +38,7 @@ def _peer(plan: Plan, peer: Peer, server: SyntheticProcess) -> Figures:
     """The job keeps the ready pods of one application, so one that is not ready any more takes its targets away."""
     job = Job("slices", "endpointslice", app=app_near(server, plan.sizes.endpoints // plan.sizes.services), ready=True)
     with peer.run(server.url, [job]) as running:
-        expected: int = server.control("targets", app=job.app)["targets"]
+        expected: int = server.control("targets", app=job.app, ready=True)["targets"]
 
         def done(samples: Samples) -> bool:
             return peer.kept(samples).get(job.name) == expected

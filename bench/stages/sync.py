@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from fastdisco.synthetic import SyntheticProcess
 
@@ -39,7 +40,8 @@ def measure(plan: Plan) -> Iterator[Case]:
         yield as_dicts
         case = Case("sync", f"{pods:,} pods, bytes read and thrown away")
         for reader in ("aiohttp", "protocol"):
-            attempt(plan, case, reader, lambda reader=reader: median(plan, lambda: run("readers", url=server.url, reader=reader)))  # type: ignore[misc]
+            read = partial(run, "readers", plan.timeout, url=server.url, reader=reader)
+            attempt(plan, case, reader, partial(median, plan, read))
         yield case
 
 

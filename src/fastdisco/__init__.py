@@ -8,8 +8,7 @@ from .discovery import Discovery
 from .errors import ApiError, ConfigError, DecodeError, FastdiscoError, NetworkError, NotSynced
 from .relabel_config import RelabelConfig
 from .target_labels import TargetDefaults
-
-__version__ = "0.1.0"
+from .version import __version__
 
 __all__ = [
     "APIWatcher",
@@ -26,4 +25,5 @@ __all__ = [
     "RelabelConfig",
     "Selector",
     "TargetDefaults",
+    "__version__",
 ]

@@ -4,7 +4,7 @@ A record is an array of 32-bit words. It begins with one struct, the object's; a
 its count and its elements, structs of fixed size, lie. A word is a symbol's id (0: absent or null), or has `LITERAL` set: a
 count or the place of a list. So records of equal content are equal words.
 """
-from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport uint8_t, uint16_t, uint32_t
 
 from ._bytes cimport key_words_t
 
@@ -119,11 +119,12 @@ cdef struct Field:
 cdef enum:
     NO_WORD = 255
     MOST_FIELDS = 14
+    KEY_LENGTHS = 32    # no key that is read is longer
 
 cdef struct Schema:      # one JSON object as it is read
     Field fields[MOST_FIELDS]
     int count
-    uint64_t lengths    # bit n: some key has n bytes
+    uint8_t[KEY_LENGTHS] first  # by length of a key: 1 + the first field whose key has it; 0: none
     int size            # words of the struct that it fills
     uint8_t where       # FIRST: the word that decides,
     const char* equals  # the text that it must have (NULL: must be TRUE),

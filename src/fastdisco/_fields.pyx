@@ -2,7 +2,7 @@
 
     kind -> schema (the JSON object) -> fields (key, how it is read, where it goes)
 """
-from libc.stdint cimport uint16_t, uint64_t
+from libc.stdint cimport uint8_t, uint16_t
 
 from ._bytes cimport key_words
 
@@ -66,7 +66,10 @@ cdef int add(Schema* to, str key, int action, int word=NO_WORD, Schema* inner=NU
     field.key = keep(key)
     field.length = <uint16_t> len(key.encode())
     field.words = key_words(field.key, field.length)
-    to.lengths |= <uint64_t> 1 << field.length
+    if field.length >= KEY_LENGTHS:
+        raise MemoryError("a key longer than the table holds")
+    if to.first[field.length] == 0:
+        to.first[field.length] = <uint8_t> to.count
     field.action = action
     field.word = <uint8_t> word
     field.inner = inner

@@ -12,7 +12,8 @@ from libc.string cimport memcmp, memcpy, memset
 
 from ._core cimport Symbols
 from ._fields cimport (
-    ABSENT, EMPTY, FALSE, FIRST, FLAG, LITERAL, NO_WORD, NUMBER, OBJECT, PAIRS, PENDING, TEXT, TEXTS, TRUE, VERSION, Field, Schema,
+    ABSENT, EMPTY, FALSE, FIRST, FLAG, KEY_LENGTHS, LITERAL, NO_WORD, NUMBER, OBJECT, PAIRS, PENDING, TEXT, TEXTS, TRUE, VERSION,
+    Field, Schema,
 )
 from ._bytes cimport BYTES_CONTROL, BYTES_WIDE, byte_classes, hash_bytes, key_words, key_words_t, same_words
 from ._index cimport index_prefetch
@@ -226,10 +227,11 @@ cdef class Parser:
             self.fail("expected :", self.at)
             return -2
         self.at += 1
-        if length > 63 or not schema.lengths >> length & 1:
+        i = schema.first[length] if length < KEY_LENGTHS else 0
+        if i == 0:
             return -1
         words = key_words(text, length)
-        for i in range(schema.count):
+        for i in range(i - 1, schema.count):
             field = &schema.fields[i]
             if field.length == length and same_words(field.words, words) and (length <= 16 or memcmp(field.key, text, length) == 0):
                 return i

@@ -10,7 +10,6 @@ from contextlib import asynccontextmanager
 from copy import copy
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from importlib import metadata
 from typing import Any
 
 import aiohttp
@@ -21,8 +20,12 @@ from .auth import Connection, Credentials, Trust
 from .config import without_secrets
 from .errors import ApiError, NetworkError
 from .metrics import Metrics
+from .version import __version__
 
-_READ_BUFFER = 512 << 10  # twice what a socket gives at once to uvloop; aiohttp's default of 64 KiB halves the throughput of lists
+_READ_BUFFER = 64 << 10  # a quarter of what a socket gives at once to uvloop: each piece is taken alone, and none has to be joined
+_WATCH_BUFFER = 512 << 10  # events that wait are taken together, so that what they changed is rendered together
+# administrators tell clients apart by it; one that starts like a browser's or curl's would get pretty-printed JSON
+_USER_AGENT = f"fastdisco/{__version__}"
 _ERROR_BODY = 64 << 10  # a Status is far below 1 KiB; whatever is longer is a proxy's page
 _QUOTED = 300  # characters of such a page in a log line
 _FAILURES = (aiohttp.ClientError, OSError, ValueError)  # ValueError: a request that cannot be made, such as to no valid host name
@@ -53,9 +56,8 @@ class ApiClient:
         self._trust = Trust(connection.tls_config) if self._base.startswith("https:") else None
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, socket_factory=_open_socket),
-            headers={"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": _user_agent()},
+            headers={"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": _USER_AGENT},
             cookie_jar=aiohttp.DummyCookieJar(),
-            read_bufsize=_READ_BUFFER,
         )
 
     @asynccontextmanager
@@ -66,12 +68,15 @@ class ApiClient:
         *,
         read_timeout: float | None = None,
         total_timeout: float | None = None,
+        watch: bool = False,
     ) -> AsyncIterator[Body]:
         """The body of a successful answer, as it arrives; left early, its connection is cut at once.
 
-        `read_timeout` bounds the seconds without a byte, `total_timeout` the whole; None: no bound.
+        `read_timeout` bounds the seconds without a byte, `total_timeout` the whole; None: no bound. Of a `watch` chunks are larger
+        when there is much to read.
         """
-        body = await self._request(path, params or {}, self._timeout(read_timeout, total_timeout))
+        buffer = _WATCH_BUFFER if watch else _READ_BUFFER
+        body = await self._request(path, params or {}, self._timeout(read_timeout, total_timeout), buffer)
         try:
             yield body
         finally:
@@ -96,12 +101,12 @@ class ApiClient:
         # aiohttp's `sock_connect` covers TCP and TLS together; `connect` covers the answer of a proxy as well.
         return aiohttp.ClientTimeout(total=total, sock_read=read, sock_connect=self._connect_timeout, connect=3 * self._connect_timeout)
 
-    async def _request(self, path: str, params: Mapping[str, str], timeout: aiohttp.ClientTimeout) -> Body:
+    async def _request(self, path: str, params: Mapping[str, str], timeout: aiohttp.ClientTimeout, buffer: int) -> Body:
         """After a 401 the credentials are read again and tried once more: they may have been rotated a moment ago."""
-        body = await self._send(path, params, timeout)
+        body = await self._send(path, params, timeout, buffer)
         if body.status == 401 and self._credentials.refused():
             body.abort()
-            body = await self._send(path, params, timeout)
+            body = await self._send(path, params, timeout, buffer)
         if not 200 <= body.status < 300:
             try:
                 raise api_error(body.status, await self._read_error(body), body.headers.get("Retry-After"))
@@ -109,13 +114,14 @@ class ApiClient:
                 body.abort()
         return body
 
-    async def _send(self, path: str, params: Mapping[str, str], timeout: aiohttp.ClientTimeout) -> Body:
+    async def _send(self, path: str, params: Mapping[str, str], timeout: aiohttp.ClientTimeout, buffer: int) -> Body:
         try:
             response = await self._session.get(
                 URL(self._base + path),
                 params=params,
                 headers=self._credentials.headers() | (_metadata_of(params) if self._metadata_only else {}),
                 timeout=timeout,
+                read_bufsize=buffer,
                 ssl=await self._trust.context() if self._trust else True,
                 server_hostname=(self._trust and self.connection.tls_config.server_name) or None,
                 proxy=self.connection.proxy_url or None,
@@ -224,14 +230,6 @@ def _network_error(error: BaseException) -> NetworkError:
             return NetworkError("connect", f"the request cannot be made: {error}")
         case _:
             return NetworkError("reset", str(error) or type(error).__name__)
-
-
-def _user_agent() -> str:
-    """Administrators tell clients apart by it, and never one that starts like a browser's or curl's: those get pretty-printed JSON."""
-    try:
-        return f"fastdisco/{metadata.version('fastdisco')}"
-    except metadata.PackageNotFoundError:
-        return "fastdisco"
 
 
 def _open_socket(address: tuple[Any, ...]) -> socket.socket:

@@ -105,6 +105,8 @@ class Discovery:
         rule, and `__meta_*`, `__tmp*` and empty labels go after the last; targets without an address are dropped, and equal ones
         share one work. Where `relabel_configs` is None, the constructor gets the discovered labels unchanged.
 
+        `dialect` is the discovery's, if it is not given: whose labels and rules the job has.
+
         ValueError if the name is in use; ConfigError if the configuration or a rule cannot be used here.
         """
         dialect = self._dialect if dialect is None else dialect

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -190,16 +191,11 @@ class GroupWatcher:
             watcher = URLWatcher(
                 kind, namespace, resource.paths(namespace), params, client, decoder, self._metrics,
                 timings=self._timings, list_limit=self.key.list_limit, relist_interval=self.key.relist_interval,
-                on_change=self._changed, on_settled=self._wake.set,
+                on_change=partial(_wake_for_work, self._wake, self._renderer, self._symbols), on_settled=self._wake.set,
             )  # fmt: skip
             self._watchers[kind].append(watcher)
             self._decoders[watcher] = decoder
             watcher.start()
-
-    def _changed(self) -> None:
-        """While a first list arrives nobody has targets yet, and there is nothing to do."""
-        if self._renderer.dirty or self._symbols.due():
-            self._wake.set()
 
     def _watcher_of(self, kind: str, namespace: str) -> URLWatcher | None:
         """The watcher that would deliver an object of that kind and namespace."""
@@ -440,6 +436,12 @@ class GroupWatcher:
         await self._loads.stop()
         await asyncio.gather(*(watcher.stop() for watchers in self._watchers.values() for watcher in watchers))
         self._metrics.remove_source(self)
+
+
+def _wake_for_work(wake: asyncio.Event, renderer: Renderer, symbols: Symbols) -> None:
+    """While a first list arrives nobody has targets yet, and there is nothing to do. No method: watchers must not keep their group."""
+    if renderer.dirty or symbols.due():
+        wake.set()
 
 
 class _Turn:

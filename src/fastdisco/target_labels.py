@@ -96,16 +96,14 @@ def prometheus_instance(address: str, scheme: str) -> str:  # noqa: ARG001  (of 
     return address
 
 
-_DURATION = re.compile(
-    r"(?:(\d+)y)?(?:(\d+)w)?(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?(?:(\d+)ms)?", re.ASCII
-)
+_DURATION = re.compile(r"(?:(\d+)y)?(?:(\d+)w)?(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?(?:(\d+)ms)?", re.ASCII)
 _MILLISECONDS = (31_536_000_000, 604_800_000, 86_400_000, 3_600_000, 60_000, 1000, 1)
 
 
 def prometheus_refusal(address: str, interval: str, timeout: str) -> str:
     """Why Prometheus does not scrape a target with such labels; empty if it does."""
-    if "/" in address:
-        return f"the address {address!r} has a path (D38)"
+    if "/" in address:  # D38
+        return f"the address {address!r} has a path"
     milliseconds = []
     for name, text in (("interval", interval), ("timeout", timeout)):
         found = _DURATION.fullmatch(text)

@@ -39,8 +39,7 @@ async def same(watchers: Mapping[str, APIWatcher], peer: Scraper, nudge: Callabl
             await nudge()
         theirs = await peer.targets()
         differences = {
-            name: difference(label_sets(watcher.scrape_works()), label_sets(theirs[name]), peer.name)
-            for name, watcher in watchers.items()
+            name: difference(label_sets(watcher.scrape_works()), label_sets(theirs[name]), peer.name) for name, watcher in watchers.items()
         }
         left = "\n".join(f"{name}: {found}" for name, found in differences.items() if found)
         return not left

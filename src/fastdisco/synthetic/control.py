@@ -165,9 +165,9 @@ class Control:
             table.release()
         return {"time": now, "resourceVersion": self._store.version}
 
-    def targets(self, app: str = "") -> dict[str, Any]:
-        """How many targets the pods now give in the role pod, or those of one app, and a digest of what they are: see `digests`."""
-        return target_digest(self._server.cluster, app)
+    def targets(self, app: str = "", *, ready: bool = False) -> dict[str, Any]:
+        """How many targets the pods now give in the role pod, or those of one app, or ready ones; and a digest of them: see `digests`."""
+        return target_digest(self._server.cluster, app, ready=ready)
 
     def apps(self) -> dict[str, int]:
         """The apps of a made cluster, by their label `app`, and how many pods each has."""

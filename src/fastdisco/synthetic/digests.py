@@ -19,11 +19,14 @@ def digest(targets: Iterable[tuple[str, str, str, str]]) -> str:
     return f"{total % 2**64:016x}"
 
 
-def target_digest(cluster: Cluster, app: str = "") -> dict[str, Any]:
-    """`targets` and `digest` of all pods as they are now, or of one app's; ValueError unless all of them run, with two containers each."""
+def target_digest(cluster: Cluster, app: str = "", *, ready: bool = False) -> dict[str, Any]:
+    """`targets` and `digest` of all pods as they are now, or of one app's, or of ready ones alone.
+
+    ValueError unless the cluster was made without oddities: then each pod has two containers with three ports together.
+    """
     if cluster.sizes is None or cluster.sizes.oddities:
         raise ValueError("only a cluster that was made without oddities knows its targets")
-    found = list(_targets(cluster, app))
+    found = [target for target in _targets(cluster, app) if not ready or target[-1] == "true"]
     return {"targets": len(found), "digest": digest(found)}
 
 
