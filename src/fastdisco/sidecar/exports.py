@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
-from weakref import WeakValueDictionary
+from weakref import WeakValueDictionary, ref
 from zlib import crc32
 
 from .snapshots import Export, revision, take
@@ -147,5 +147,5 @@ async def streamed(export: Export, syntax: Syntax, *, gzip: bool) -> AsyncIterat
 def _key(job: APIWatcher, query: Query) -> tuple[Any, Query]:
     """Queries with the same key have the same answer: all targets of jobs with the same configurations are the same."""
     if query.dropped and query.labels == "discovered":
-        return tuple((id(group), one.role, one.profile) for group, one in job.subscribers), query
+        return tuple((ref(group), one.role, one.profile) for group, one in job.subscribers), query
     return job.name, query

@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+from weakref import ref
 
 from xxhash import xxh3_128_hexdigest
 
@@ -55,10 +56,10 @@ class Export:
 
 
 def revision(job: APIWatcher, query: Query) -> object:
-    """What a query gives is the same as long as this is."""
+    """What a query gives is the same as long as this is. It keeps no group, and so no objects, alive."""
     if query.dropped:
-        return [(id(group), group.revision) for group, _ in job.subscribers], job.relabel_configs if query.labels == "used" else ()
-    return id(job), [subscriber.revision for _, subscriber in job.subscribers], job.relabel_configs
+        return [(ref(group), group.revision) for group, _ in job.subscribers], job.relabel_configs if query.labels == "used" else ()
+    return ref(job), [subscriber.revision for _, subscriber in job.subscribers], job.relabel_configs
 
 
 async def take(symbols: Symbols, job: APIWatcher, query: Query) -> Export:
