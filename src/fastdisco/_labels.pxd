@@ -45,6 +45,7 @@ cdef class Labels:
     cdef Shapes shapes
     cdef LabelShape* shape
     cdef uint32_t* ids              # the values: symbols, owned; one for each name of the shape
+    cdef Py_hash_t hashed           # 0: not asked for yet
 
     cdef int position(self, object name) except -2
 

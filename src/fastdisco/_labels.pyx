@@ -341,11 +341,13 @@ cdef class Labels:
         cdef uint64_t h = self.shape.count
         cdef uint32_t i
         cdef Symbol* symbol
-        for i in range(self.shape.count):
-            symbol = self.shapes.symbols.at(self.ids[i])
-            h = (h ^ hash_bytes(symbol.text, symbol.length, 0)) * 0xD6E8FEB86659FD93u
-            h ^= h >> 32
-        return <Py_hash_t> (h >> 1)
+        if self.hashed == 0:
+            for i in range(self.shape.count):
+                symbol = self.shapes.symbols.at(self.ids[i])
+                h = (h ^ hash_bytes(symbol.text, symbol.length, 0)) * 0xD6E8FEB86659FD93u
+                h ^= h >> 32
+            self.hashed = <Py_hash_t> (h >> 1)
+        return self.hashed
 
     def __reduce__(self):
         return dict, (dict(self),)

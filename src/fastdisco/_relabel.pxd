@@ -107,7 +107,7 @@ cdef class Relabeling(IdTable):
     cdef uint32_t fixed(self, str text) except 0
     cdef list listed(self)
     cdef bint is_filtered(self, Filter filter, Plan* plan, uint32_t position) noexcept
-    cdef bint begins(self, uint32_t name, const char* prefix, uint32_t length) noexcept
+    cdef uint32_t instance(self, uint32_t address) except 0
     cdef uint32_t value_at(self, Plan* plan, const uint32_t* values, uint32_t position) noexcept
     cdef int apply(self, Step step) except -1
     cdef int read(self, Step step, uint32_t* key) except -1

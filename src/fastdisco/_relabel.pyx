@@ -9,9 +9,10 @@ import cython
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
-from libc.string cimport memcmp, memcpy
+from libc.string cimport memchr, memcpy
 
 from ._core cimport IdTable, Symbol, Symbols
+from ._bytes cimport same_bytes
 from ._fields cimport ABSENT, EMPTY, kind_number
 from ._index cimport index_add, index_free, index_next, index_probe, index_probe_t, index_remove
 from ._labels cimport LabelShape, Labels, Layout, new_labels, shapes_of
@@ -131,6 +132,10 @@ cdef class Step:
         for i in range(self.memo.results):
             result[i] = ABSENT if answer is None else self.symbols.intern_str(answer[i])
         return 0
+
+
+cdef inline bint begins(Symbol* symbol, const char* prefix, uint32_t length) noexcept:
+    return symbol.length >= length and same_bytes(symbol.text, prefix, length)
 
 
 class _Condition:
@@ -723,15 +728,13 @@ cdef class Relabeling(IdTable):
         cdef uint32_t i
         cdef bint left = False
         cdef uint32_t count = self.env.count
-        cdef uint32_t[2] key
-        cdef uint32_t result
-        cdef uint32_t* found
+        cdef uint32_t address
         cdef int at
         self.env.count = 0
         for i in range(count):
-            if self.env.values[i] != EMPTY and self.env.names[i] != EMPTY and not self.begins(self.env.names[i], b"__meta_", 7):
+            if self.env.values[i] != EMPTY and self.env.names[i] != EMPTY and not begins(self.symbols.at(self.env.names[i]), b"__meta_", 7):
                 left = True
-                if not self.begins(self.env.names[i], b"__tmp", 5):
+                if not begins(self.symbols.at(self.env.names[i]), b"__tmp", 5):
                     self.env.names[self.env.count] = self.env.names[i]
                     self.env.values[self.env.count] = self.env.values[i]
                     self.env.count += 1
@@ -740,19 +743,28 @@ cdef class Relabeling(IdTable):
         at = self.position(self.known[KNOWN_ADDRESS])
         if at < 0:
             return 2
-        key[0] = self.env.values[at]
-        if self.find_refusal is not None and self.refuse(key[0]):
+        address = self.env.values[at]
+        if self.find_refusal is not None and self.refuse(address):
             return 3
         if self.position(self.known[KNOWN_INSTANCE]) < 0:
-            key[1] = self.value_of(self.known[KNOWN_SCHEME])
-            found = self.instances.find(key)
-            if found == NULL:
-                result = self.symbols.intern_str(self.make_instance(self.symbols.string(key[0]), self.symbols.string(key[1])))
-                self.instances.remember(key, &result)
-            else:
-                result = found[0]
-            self.push(self.known[KNOWN_INSTANCE], result)
+            self.push(self.known[KNOWN_INSTANCE], self.instance(address))
         return 0
+
+    cdef uint32_t instance(self, uint32_t address) except 0:
+        """The value of `instance`: in both dialects an address with a port, and with neither scheme nor path, as it is."""
+        cdef Symbol* symbol = self.symbols.at(address)
+        cdef uint32_t[2] key
+        cdef uint32_t result
+        cdef uint32_t* found
+        if memchr(symbol.text, b":", symbol.length) != NULL and memchr(symbol.text, b"/", symbol.length) == NULL:
+            return address
+        key[0], key[1] = address, self.value_of(self.known[KNOWN_SCHEME])
+        found = self.instances.find(key)
+        if found != NULL:
+            return found[0]
+        result = self.symbols.intern_str(self.make_instance(self.symbols.string(key[0]), self.symbols.string(key[1])))
+        self.instances.remember(key, &result)
+        return result
 
     cdef int refuse(self, uint32_t address) except -1:
         """Whether a target with this address, and its interval and timeout, is refused; `refused` has the reason."""
@@ -771,10 +783,6 @@ cdef class Relabeling(IdTable):
         """Empty if there is no such label."""
         cdef int at = self.position(name)
         return EMPTY if at < 0 else self.env.values[at]
-
-    cdef bint begins(self, uint32_t name, const char* prefix, uint32_t length) noexcept:
-        cdef Symbol* symbol = self.symbols.at(name)
-        return symbol.length >= length and memcmp(symbol.text, prefix, length) == 0
 
     cdef object labels(self):
         """The labels as they are now."""

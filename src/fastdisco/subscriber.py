@@ -89,6 +89,9 @@ class Subscriber:
         Yields now and then, between objects or constructor calls, so that long work can be spread over turns of the loop. Each
         object changes at once: nothing is told of it before all its works are made.
         """
+        if self.targets.keys().isdisjoint(keys):
+            yield from self._add(rendered)
+            return
         fresh = dict(rendered)
         objects: dict[int, list[int]] = {}
         for key in sorted(fresh.keys() | (self.targets.keys() & keys)):
@@ -98,6 +101,46 @@ class Subscriber:
                 return
             yield from self._replace(parts, fresh)
             self.revision += 1
+
+    def _add(self, rendered: Rendered) -> Iterator[None]:
+        """Parts of objects that had no targets, the parts of an object one after the other."""
+        start, calls = 0, 0
+        while start < len(rendered):
+            slot, end, count = rendered[start][0] >> PART_BITS, start, 0
+            while end < len(rendered) and rendered[end][0] >> PART_BITS == slot:
+                count += len(rendered[end][1])
+                end += 1
+            parts = rendered[start:end]
+            if count > _TARGETS_AT_ONCE:
+                yield from self._replace([key for key, _ in parts], dict(parts))
+            else:
+                self._add_object(parts)
+            if self.stopped:
+                return
+            start = end
+            calls += count
+            if calls > _TARGETS_AT_ONCE:
+                calls = 0
+                yield
+        yield
+
+    def _add_object(self, parts: Rendered) -> None:
+        """An object that had no targets, without a pause."""
+        made: dict[int, tuple[Entry, ...]] = {}
+        shown = []
+        for key, targets in parts:
+            entries = []
+            for position, labels in targets:
+                work, is_shown = self._makes.make_shown(labels, self)
+                if self.stopped:
+                    return
+                entries.append((position, labels, work))
+                if is_shown:
+                    shown.append(work)
+            made[key] = tuple(entries)
+        self.targets.update(made)
+        for work in shown:
+            self.job.added(work)
 
     def _replace(self, keys: list[int], fresh: dict[int, tuple[tuple[int, Labels], ...]]) -> Iterator[None]:
         """One object: a target keeps its work if some target of the object had just its labels before; else it is made anew.

@@ -55,15 +55,37 @@ class Works:
         try:
             work = labels if self.constructor is None else self.constructor(labels)
         except BaseException as error:
-            # Whatever a constructor raises is its own failure, except a Ctrl-C, which may come at any line of the main thread.
-            if isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
-                raise
-            self._failed(error)
+            self._tell_failure(error)
             return None, False
         if self.sharing:
             self._shared[labels] = work
             self._counts[labels] = (1, 0)
         return work, True
+
+    def make_shown(self, labels: Labels, holder: Holder) -> tuple[Any, bool]:
+        """`make` and `show` in one, for a target that replaces none; the work, and whether the target is the first to show it."""
+        if self.sharing and labels in self._shared:
+            work, _ = self.make(labels)
+            return work, self.show(labels, work, holder)
+        try:
+            work = labels if self.constructor is None else self.constructor(labels)
+        except BaseException as error:
+            self._tell_failure(error)
+            return None, False
+        if self.sharing:
+            self._shared[labels] = work
+            if self._owners is not None:
+                self._owners[labels] = holder
+        if work is None:
+            return None, False
+        holder.works += 1
+        return work, True
+
+    def _tell_failure(self, error: BaseException) -> None:
+        """Whatever a constructor raises is its own failure, except a Ctrl-C, which may come at any line of the main thread."""
+        if isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
+            raise error
+        self._failed(error)
 
     def keep(self, entry: Entry, labels: Labels) -> None:
         """The target has these labels now, and still the work of `entry`."""
@@ -112,7 +134,7 @@ class Works:
 
     def forget(self) -> None:
         """The job has stopped: what was made and never shown goes too."""
-        for some in (self._shared, self._counts, self._kept):
+        for some in (self._shared, self._counts, self._kept, self._owners or {}):
             some.clear()
 
     def _made_of(self, labels: Labels, work: Any, *, forget: bool = False) -> Labels | None:
