@@ -117,6 +117,7 @@ class Subscriber:
                 self._add_object(parts)
             if self.stopped:
                 return
+            self.revision += 1
             start = end
             calls += count
             if calls > _TARGETS_AT_ONCE:
