@@ -646,12 +646,16 @@ def test_run_tells_of_a_port_in_use() -> None:
     assert done.stderr == f"fastdisco run: error: cannot listen on {address}: {reason}\n"
 
 
-@pytest.mark.parametrize("flags", [(), ("--config", "x.yml")])
-def test_run_without_a_demo_is_not_there_yet(flags: tuple[str, ...]) -> None:
-    """It says so, instead of doing something else."""
-    done = run("run", *flags)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "a configuration file is not supported in this version" in done.stderr
+def test_run_needs_to_know_what_to_discover() -> None:
+    """A configuration or a demo, and not both; `--once` also where to write."""
+    for flags, reason in (
+        ((), "one of the arguments --config and --demo is required"),
+        (("--demo", "--config", "x.yml"), "argument --config: not allowed with argument --demo"),
+        (("--config", "x.yml", "--once"), "argument --once: writes files, and so needs --file-sd.directory"),
+    ):
+        done = run("run", *flags)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr == f"fastdisco run: error: {reason}\nsee fastdisco run --help\n"
 
 
 def test_a_closed_standard_input_is_no_trouble(golden: str) -> None:

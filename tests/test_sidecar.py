@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from fastdisco import Discovery, KubernetesSDConfig, RelabelConfig
 from fastdisco.config import Selector
-from fastdisco.sidecar import make_app
+from fastdisco.sidecar import Service, make_app
 from fastdisco.sidecar.targets import active_targets, relabeled_target, target
 from fastdisco.synthetic import SyntheticProcess
 
@@ -34,7 +34,7 @@ async def sidecar(cluster: SyntheticProcess, *roles: str) -> AsyncIterator[tuple
     async with Discovery() as discovery:
         for role in roles:
             await discovery.watch(role, KubernetesSDConfig(role=role, api_server=cluster.url)).synced()
-        async with TestClient(TestServer(make_app(discovery))) as client:
+        async with TestClient(TestServer(make_app(Service(discovery)))) as client:
             yield discovery, client
 
 
@@ -184,7 +184,7 @@ async def test_a_client_that_leaves_amid_the_targets_is_not_an_error(
 
     monkeypatch.setattr("fastdisco.sidecar.app.active_targets", endless)
     async with Discovery() as discovery:
-        runner = web.AppRunner(make_app(discovery))  # as `fastdisco run` has it; a TestServer cancels the handler instead
+        runner = web.AppRunner(make_app(Service(discovery)))  # as `fastdisco run` has it; a TestServer cancels the handler instead
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         reader, writer = await asyncio.open_connection(*runner.addresses[0], limit=1000)

@@ -46,5 +46,9 @@ class Renderer(EndpointsWriter):
         Gives the batch, the next cursor, and whether the end was reached. What changes behind the cursor is for `render`.
         """
 
+    def again(self, keys: list[int], place: int, role: str, profile: int, budget: int = 2000) -> tuple[Batch, int]:
+        """The parts of objects that `keys` name, from `place` on, as they are now, until about `budget` targets; what has gone since is
+        passed over. Gives the batch and the next place."""
+
     def discovered(self, role: str, namespace: str, name: str, profile: int) -> list[_Part] | None:
         """The targets of one object as they are now; None if there is no such object."""

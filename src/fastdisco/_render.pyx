@@ -151,6 +151,32 @@ cdef class Renderer(EndpointsWriter):
             self.batch = None
         return batch, <uint64_t> slot << PART_BITS | part, slot >= self.store.slot_top
 
+    def again(self, list keys, Py_ssize_t place, str role, int profile, Py_ssize_t budget=2000) -> tuple:
+        """The parts of `keys` from `place` on as they are now, with this profile, until about `budget` targets: (batch, next place)."""
+        cdef Batch batch = Batch(self.store)
+        cdef int kind = kind_number(role)
+        cdef Py_ssize_t work = 0
+        cdef uint64_t key
+        cdef uint32_t slot
+        cdef bint parted = kind == ENDPOINTS or kind == ENDPOINTSLICE
+        self.batch = batch
+        self.profile = profile
+        try:
+            while place < len(keys) and (work >> 3) + <Py_ssize_t> batch.target_count < budget:
+                key = keys[place]
+                place += 1
+                work += 1
+                slot = <uint32_t> (key >> PART_BITS)
+                if slot >= self.store.slot_top:
+                    continue
+                # the object may have gone since, and its slot may be that of another one
+                if self.store.slot(slot).used and self.store.slot(slot).kind == kind and self.store.slot(slot).record != NULL:
+                    batch.hold(slot)
+                    self.render_slot(slot, <uint32_t> (key & MOST_PARTS) if parted else ALL_PARTS)
+        finally:
+            self.batch = None
+        return batch, place
+
     def discovered(self, str role, str namespace, str name, int profile) -> list | None:
         """The targets of one object as they are now, as `Batch.targets` gives them; None if there is no such object."""
         cdef int kind = kind_number(role)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -46,8 +47,11 @@ class APIWatcher:
         """None: targets keep their discovered labels, all of them."""
         self.version = 0
         """Rises with each visible change."""
+        self.last_change = 0.0
+        """Unix time of the last visible change; 0 before the first sync."""
         self._on_stop = on_stop
         self._synced = asyncio.Event()
+        self._caught_up = asyncio.Event()  # set each time that a subscriber has caught up, and in the end
         self._stopped = False
         self._readers: WeakSet[Reader] = WeakSet()  # a loop that is left by `break` closes none: it must not be told for ever
         self._compile_rules = compile_rules
@@ -58,6 +62,7 @@ class APIWatcher:
         self._failures = 0
         self._last_error = ""
         self._subscribers: list[tuple[GroupWatcher, Subscriber]] = []
+        self._ended: list[Subscriber] = []  # since the end, until `stop` has let go of what they hold
         for group, role, profile, needs in places:
             subscriber = Subscriber(self, role, profile, needs, self._makes, self._relabeling)
             self._subscribers.append((group, subscriber))
@@ -74,11 +79,15 @@ class APIWatcher:
             async with asyncio.timeout(timeout):
                 await self._synced.wait()
         except TimeoutError:
-            troubles = dict.fromkeys(text for group, one in self._subscribers for text in group.troubles(one.needs))
-            raise TimeoutError(f"job {self.name} has not synced within {timeout:g} s: {'; '.join(troubles)}") from None
+            raise TimeoutError(f"job {self.name} has not synced within {timeout:g} s: {'; '.join(self.troubles)}") from None
         if self._stopped:
             raise NotSynced(f"job {self.name} was stopped")
         return self.refused
+
+    @property
+    def troubles(self) -> tuple[str, ...]:
+        """What has not been listed, as `path (state): reason`."""
+        return tuple(dict.fromkeys(text for group, one in self._subscribers for text in group.troubles(one.needs)))
 
     @property
     def refused(self) -> tuple[str, ...]:
@@ -89,6 +98,40 @@ class APIWatcher:
     def is_synced(self) -> bool:
         """Whether `synced` has nothing to wait for."""
         return self._synced.is_set() and not self._stopped
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether every path has been listed, or was refused for good."""
+        return self.is_synced or all(group.settled(one.needs) for group, one in self._subscribers)
+
+    @property
+    def is_evaluated(self) -> bool:
+        """Whether `evaluated` has nothing to wait for."""
+        return self.is_synced and not any(one.stale for _, one in self._subscribers)
+
+    async def evaluated(self) -> None:
+        """Waits until it has synced and all its targets are those of the rules that it has now. NotSynced if it stops before."""
+        while not self._stopped and not self.is_evaluated:
+            self._caught_up.clear()
+            await self._caught_up.wait()
+        if self._stopped:
+            raise NotSynced(f"job {self.name} was stopped")
+
+    @property
+    def subscribers(self) -> tuple[tuple[GroupWatcher, Subscriber], ...]:
+        """What each of its configurations has made of the objects of a group."""
+        return tuple(self._subscribers)
+
+    @property
+    def last_contact(self) -> float | None:
+        """Unix time of the last word to the watcher that has been out of touch longest; None if all are refused."""
+        contacts = [group.last_contact(one.needs) for group, one in self._subscribers]
+        return min((contact for contact in contacts if contact is not None), default=None)
+
+    @property
+    def refused_paths(self) -> tuple[str, ...]:
+        """What the server refuses to show."""
+        return tuple(dict.fromkeys(path for group, one in self._subscribers for path in group.refused_for_good(one.needs)))
 
     def scrape_works(self) -> tuple[Any, ...]:
         """All works now; NotSynced before the first sync and after `stop`."""
@@ -165,23 +208,30 @@ class APIWatcher:
 
     async def stop(self) -> None:
         """Ends the job and its readers; shared watches go on for others, and for a while for nobody."""
+        self.end()
+        ended, self._ended = self._ended, []
+        for subscriber in ended:
+            for _ in subscriber.release():
+                await asyncio.sleep(0)
+        self._makes.forget()
+
+    def end(self) -> None:
+        """The part of `stop` that needs no time: from here on another job may have the name. What it holds is let go by `stop`."""
         if self._stopped:
             return
         self._stopped = True
         for group, subscriber in self._subscribers:
             group.unsubscribe(subscriber)
         self._synced.set()  # whoever waits learns that it will not be
+        self._caught_up.set()
         for reader in self._readers:
             reader.end()
         self._readers.clear()
         self._works = None
         self._on_stop(self)
         logger.info("stopped job %s", self.name)
-        subscribers, self._subscribers = self._subscribers, []  # whoever keeps the job must not keep the objects of its groups
-        for _, subscriber in subscribers:
-            for _ in subscriber.release():
-                await asyncio.sleep(0)
-        self._makes.forget()
+        self._ended = [subscriber for _, subscriber in self._subscribers]
+        self._subscribers = []  # whoever keeps the job must not keep the objects of its groups
 
     def status(self) -> dict[str, Any]:
         """For people and for JSON."""
@@ -226,8 +276,10 @@ class APIWatcher:
     def caught_up(self) -> None:
         """A subscriber has rendered all that its store holds; the job is synced once all have, and some own role has listed."""
         working = all(one.working and not one.stale for _, one in self._subscribers)
+        self._caught_up.set()
         if not self._synced.is_set() and working and any(group.listed(one.role) for group, one in self._subscribers):
             self.version += 1
+            self.last_change = time.time()
             self._works = None
             self._synced.set()
             for reader in self._readers:
@@ -238,6 +290,7 @@ class APIWatcher:
         self._works = None
         if self._synced.is_set() and not self._stopped:
             self.version += 1
+            self.last_change = time.time()
             change = Change(kind, self.version, work, old)
             for reader in self._readers:
                 reader.put(change)

@@ -148,6 +148,11 @@ class Discovery:
         return job
 
     @property
+    def symbols(self) -> Symbols:
+        """All its strings, each once."""
+        return self._symbols
+
+    @property
     def jobs(self) -> Mapping[str, APIWatcher]:
         """All jobs by name."""
         return MappingProxyType(self._jobs)

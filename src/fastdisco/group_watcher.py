@@ -157,6 +157,16 @@ class GroupWatcher:
         watchers = (watcher for kind in kinds for watcher in self._watchers.get(kind, ()) if not watcher.listed)
         return [f"{watcher.path} ({watcher.state.value}): {watcher.last_error or 'no answer so far'}" for watcher in watchers]
 
+    def refused_for_good(self, kinds: Iterable[str]) -> list[str]:
+        """The paths of these kinds that the server refuses to show."""
+        return [watcher.path for kind in kinds for watcher in self._watchers.get(kind, ()) if watcher.refused is not None]
+
+    def last_contact(self, kinds: Iterable[str]) -> float | None:
+        """Unix time of the last word to the watcher of these kinds that has been out of touch longest, refused ones left out; None if
+        there is none, 0 if one has never heard of its server."""
+        watchers = (watcher for kind in kinds for watcher in self._watchers.get(kind, ()))
+        return min((watcher.last_contact for watcher in watchers if watcher.refused is None), default=None)
+
     def resync(self, kinds: Iterable[str]) -> None:
         """Lists those kinds again."""
         for kind in kinds:
@@ -330,6 +340,29 @@ class GroupWatcher:
             batch.close()
             await turn.breathe()
         return count
+
+    async def discover_again(self, subscriber: Subscriber, take: Callable[[Batch], None], *, dropped: bool) -> None:
+        """Hands `take`, batch by batch, the targets as they are discovered now of the objects that have some in the job; with `dropped`
+        those of all objects."""
+        role, profile, turn = subscriber.role, subscriber.profile, _Turn(self._pace.slice_seconds)
+        keys, place, ended = list(subscriber.targets), 0, False
+        await asyncio.sleep(0)  # a list of 300,000 is a slice of its own
+        while not ended:
+            if dropped:
+                batch, place, ended = self._renderer.walk(place, {(role, profile)}, self._pace.batch_targets)
+            else:
+                batch, place = self._renderer.again(keys, place, role, profile, self._pace.batch_targets)
+                ended = place >= len(keys)
+            try:
+                take(batch)
+            finally:
+                batch.close()
+            await turn.breathe()
+
+    @property
+    def revision(self) -> int:
+        """Rises with each change of an object that matters to labels."""
+        return self._renderer.taken
 
     def discovered(self, subscriber: Subscriber, namespace: str, name: str) -> list[Labels] | None:
         """The targets of one object as they are discovered now; None if the object is not here."""

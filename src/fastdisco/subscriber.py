@@ -44,7 +44,7 @@ class Job(Protocol):
 class Subscriber:
     """What one configuration of a job has made of a group's objects; `working` once its first pass over them is complete."""
 
-    __slots__ = ("_makes", "job", "needs", "profile", "relabeling", "role", "stale", "stopped", "targets", "working", "works")
+    __slots__ = ("_makes", "job", "needs", "profile", "relabeling", "revision", "role", "stale", "stopped", "targets", "working", "works")
 
     def __init__(
         self, job: Job, role: str, profile: int, needs: tuple[str, ...], makes: Works, relabeling: Relabeling | None = None
@@ -60,6 +60,8 @@ class Subscriber:
         self.stale = False
         """Some of its targets have yet to be evaluated by the rules that it has now."""
         self.stopped = False
+        self.revision = 0
+        """Rises when a target's labels may have changed, also discovered ones that no rule has looked at."""
         self.works = 0
         """Works of its targets; of shared ones those that it was the first to show."""
         self.targets: dict[int, tuple[Entry, ...]] = {}
@@ -98,6 +100,7 @@ class Subscriber:
             if self.stopped:
                 return
             yield from self._replace(parts, fresh)
+            self.revision += 1
 
     def _add(self, rendered: Rendered) -> Iterator[None]:
         """Parts of objects that had no targets, the parts of an object one after the other."""
@@ -114,6 +117,7 @@ class Subscriber:
                 self._add_object(parts)
             if self.stopped:
                 return
+            self.revision += 1
             start = end
             calls += count
             if calls > _TARGETS_AT_ONCE:

@@ -20,11 +20,16 @@ class TargetDefaults:
     scrape_interval: float | str = 60.0
     scrape_timeout: float | str = 10.0
     params: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Any others, which those above override."""
 
     def __post_init__(self) -> None:
         for name in ("scheme", "metrics_path"):
             if not isinstance(getattr(self, name), str):
                 raise ConfigError(f"{name}: must be a string, not {getattr(self, name)!r}")
+        labels: Any = self.labels
+        if not isinstance(labels, Mapping) or not all(isinstance(one, str) for pair in labels.items() for one in pair):
+            raise ConfigError(f"labels: must be a mapping of strings to strings, not {labels!r}")
         params: Any = self.params
         if not isinstance(params, Mapping):
             raise ConfigError(f"params: must be a mapping, not {params!r}")
@@ -72,7 +77,7 @@ def default_labels(job: str, defaults: TargetDefaults, dialect: str) -> dict[str
         "__scrape_interval__": duration(parse_duration(defaults.scrape_interval)),
         "__scrape_timeout__": duration(parse_duration(defaults.scrape_timeout)),
     }
-    return labels | {f"__param_{name}": values[0] for name, values in defaults.params.items() if values}
+    return dict(defaults.labels) | labels | {f"__param_{name}": values[0] for name, values in defaults.params.items() if values}
 
 
 def victoriametrics_instance(address: str, scheme: str) -> str:

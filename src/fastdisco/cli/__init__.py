@@ -64,6 +64,8 @@ def _command(name: str) -> Callable[[argparse.Namespace], int]:
         from .check import run
     elif name == "explain":
         from .explain import run
+    elif name == "healthcheck":
+        from .healthcheck import run
     else:
         from .targets import run
     return run

@@ -8,9 +8,12 @@ import re
 import sys
 from collections.abc import Callable
 from dataclasses import fields
+from pathlib import Path
 from typing import NoReturn, TypeVar
+from urllib.parse import urlsplit
 
 from fastdisco import __version__
+from fastdisco._export import SYNTAXES
 from fastdisco.config import (
     DIALECTS,
     ROLES,
@@ -25,6 +28,8 @@ from fastdisco.config import (
 from fastdisco.errors import ConfigError
 from fastdisco.kubeconfig import with_kubeconfig
 from fastdisco.sections import parse_duration, parse_yaml
+
+from .log import LEVELS, LOG_FORMATS
 
 T = TypeVar("T")
 
@@ -63,6 +68,7 @@ _EXPLAIN_EPILOG = """\
 Exit status: 0, the object is known, whether or not it gives targets; 1, it is not, or there was no sync; 2, the flags or the
 configuration file are wrong.
 """
+_HEALTHCHECK_EPILOG = "Exit status: 0, it is well; 1, it is not, or does not answer."
 _CHECK_EPILOG = """\
 Exit status: 0, the file can be run; 1, it has mistakes; 2, the flags are wrong. No server is asked.
 """
@@ -87,7 +93,8 @@ def parser() -> argparse.ArgumentParser:
         ("targets", "print the targets of one discovery as JSON", _TARGETS_EPILOG, _add_targets),
         ("explain", "show what became of one object in one job, rule by rule", _EXPLAIN_EPILOG, _add_explain),
         ("check", "tell what a configuration file would run, and all mistakes in it", _CHECK_EPILOG, _add_check),
-        ("run", "discover continuously and serve targets and metrics; in this version: of a demo", "", _add_run),
+        ("run", "discover continuously, and export each job's targets over HTTP and in files", "", _add_run),
+        ("healthcheck", "ask a running `fastdisco run` how it is, for probes", _HEALTHCHECK_EPILOG, _add_healthcheck),
     ):
         one = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".", epilog=epilog, allow_abbrev=False)
         add(one)
@@ -216,7 +223,7 @@ def _add_check(command: argparse.ArgumentParser) -> None:
     _add_reading(command)
 
 
-def _add_reading(command: argparse.ArgumentParser) -> None:
+def _add_reading(command: argparse._ActionsContainer) -> None:
     """How a configuration file is read."""
     command.add_argument("--settings", metavar="FILE", help="what only fastdisco has: {defaults: {...}, jobs: {NAME: {...}}}")
     command.add_argument(
@@ -227,13 +234,73 @@ def _add_reading(command: argparse.ArgumentParser) -> None:
 
 
 def _add_run(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--config", help=argparse.SUPPRESS)
+    what = command.add_argument_group("what to discover")
+    what.add_argument("--config", metavar="FILE", help="a configuration of Prometheus or vmagent, with scrape_configs")
+    _add_reading(what)
+    what.add_argument("--config.auto-reload", dest="auto_reload", action="store_true", help="reload when the files change")
+    what.add_argument(
+        "--config.auto-reload-interval", dest="auto_reload_interval", type=_some_seconds, default=30.0, metavar="SECONDS",
+        help="between two looks at the files (default: 30)",
+    )  # fmt: skip
     demo = _add_demo(command, "discover an embedded synthetic cluster that changes", RUN_PODS)
     demo.add_argument("--rate", type=_rate, default=20.0, metavar="NUMBER", help="changes of pods per second (default: 20)")
-    command.add_argument(
+    _add_web(command)
+    files = command.add_argument_group("files for file_sd_configs, and state")
+    files.add_argument("--file-sd.directory", dest="file_sd_directory", type=Path, metavar="DIRECTORY", help="where to keep a file per job")
+    files.add_argument("--file-sd.format", dest="file_sd_format", choices=SYNTAXES, default="json", help="(default: json)")
+    files.add_argument(
+        "--file-sd.mode", dest="file_sd_mode", type=_mode, default=0o644, metavar="MODE", help="who may read them (default: 0644)"
+    )
+    files.add_argument("--once", action="store_true", help="write the files when all jobs have synced, and exit")
+    files.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="with --once: how long to wait (default: 60; 0: for ever)")
+    files.add_argument("--state", type=Path, metavar="FILE", help="what to serve after a restart until the first sync; kept up to date")
+    files.add_argument(
+        "--state.max-age", dest="state_max_age", type=_seconds, default=600.0, metavar="SECONDS", help="older is not served (default: 10m)"
+    )
+    log = command.add_argument_group("log")
+    log.add_argument("--log.level", dest="log_level", choices=LEVELS, default="info", help="(default: info)")
+    log.add_argument("--log.format", dest="log_format", choices=LOG_FORMATS, default="logfmt", help="(default: logfmt)")
+
+
+def _add_web(command: argparse.ArgumentParser) -> None:
+    web = command.add_argument_group("web")
+    web.add_argument(
         "--web.listen-address", dest="listen_address", type=_address, default=("127.0.0.1", 9809), metavar="HOST:PORT",
-        help="where to serve the web page, /metrics and /api/v1/targets (default: 127.0.0.1:9809; port 0: any free one)",
+        help="where to serve targets, metrics and the page (default: 127.0.0.1:9809; port 0: any free one)",
     )  # fmt: skip
+    web.add_argument(
+        "--web.config.file", dest="web_config_file", type=Path, metavar="FILE", help="TLS, users and headers, as Prometheus has them"
+    )
+    web.add_argument(
+        "--web.health-address", dest="health_address", type=_address, metavar="HOST:PORT",
+        help="where to serve /-/healthy and /-/ready alone, without TLS and passwords",
+    )  # fmt: skip
+    web.add_argument("--web.external-url", dest="external_url", type=_external_url, metavar="URL", help="where clients find it")
+    web.add_argument(
+        "--web.route-prefix", dest="route_prefix", type=_prefix, metavar="PATH",
+        help="before all paths (default: the path of --web.external-url)",
+    )  # fmt: skip
+    web.add_argument("--web.enable-lifecycle", dest="enable_lifecycle", action="store_true", help="allow /-/reload from other machines")
+    web.add_argument(
+        "--web.sync-wait", dest="sync_wait", type=_seconds, default=4.0, metavar="SECONDS",
+        help="how long a request may be held until the first sync (default: 4)",
+    )  # fmt: skip
+    web.add_argument(
+        "--max-staleness", type=_seconds, default=0.0, metavar="SECONDS",
+        help="answer 503 after so long without a word from the API server (default: 0, never)",
+    )  # fmt: skip
+
+
+def _add_healthcheck(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--ready", action="store_true", help="whether it has something to serve, not only whether it runs")
+    command.add_argument("--job", metavar="NAME", help="with --ready: whether this job has synced")
+    command.add_argument(
+        "--address", type=_address, default=("127.0.0.1", 9809), metavar="HOST:PORT",
+        help="that of --web.health-address or --web.listen-address (default: 127.0.0.1:9809)",
+    )  # fmt: skip
+    command.add_argument("--prefix", type=_prefix, default="/", metavar="PATH", help="that of --web.route-prefix")
+    command.add_argument("--tls", action="store_true", help="speak TLS, and take every certificate")
+    command.add_argument("--timeout", type=_some_seconds, default=3.0, metavar="SECONDS", help="(default: 3)")
 
 
 def _add_demo(command: argparse.ArgumentParser, text: str, pods: int) -> argparse._ArgumentGroup:
@@ -283,6 +350,33 @@ def _seconds(text: str) -> float:
     if not 0 <= number < math.inf:
         raise argparse.ArgumentTypeError(f"must be seconds, or a duration such as 30s or 5m, not {text!r}")
     return number
+
+
+def _some_seconds(text: str) -> float:
+    seconds = _seconds(text)
+    if not seconds:
+        raise argparse.ArgumentTypeError("must be above 0")
+    return seconds
+
+
+def _mode(text: str) -> int:
+    if not re.fullmatch(r"0?[0-7]{3}", text):
+        raise argparse.ArgumentTypeError(f"must be three octal digits such as 644, not {text!r}")
+    return int(text, 8)
+
+
+def _external_url(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.netloc or parts.query or parts.fragment:
+        raise argparse.ArgumentTypeError(f"must be of the form https://HOST[:PORT][/PATH], not {text!r}")
+    return text.rstrip("/")
+
+
+def _prefix(text: str) -> str:
+    if re.search(r"[\s?#{}]", text):
+        raise argparse.ArgumentTypeError(f"must be a path, not {text!r}")
+    inner = text.strip("/")
+    return f"/{inner}" if inner else ""
 
 
 def _rate(text: str) -> float:

@@ -2,13 +2,48 @@
 
 from __future__ import annotations
 
+import datetime
+import json
 import logging
 import re
 import sys
 
+import orjson
+
 _LEVELS = (logging.WARNING, logging.INFO, logging.DEBUG)
+_SHORT = {"WARNING": "warn", "CRITICAL": "error"}
 _TROUBLE = re.compile(r"cannot (?:list|watch) (.*)", re.DOTALL)
 _RECOVERED = "watching %s again"  # at INFO, but who has read of the trouble waits for it
+
+
+class _Logfmt(logging.Formatter):
+    """`ts=… level=… msg="…"`, a line for each record."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return " ".join(f"{name}={_quoted(text)}" for name, text in _fields(record, self).items())
+
+
+class _Json(logging.Formatter):
+    """The same fields as an object, a line for each record."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return orjson.dumps(_fields(record, self)).decode()
+
+
+LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warn": logging.WARNING, "error": logging.ERROR}
+LOG_FORMATS: dict[str, type[logging.Formatter]] = {"logfmt": _Logfmt, "json": _Json}
+
+
+def _fields(record: logging.LogRecord, formatter: logging.Formatter) -> dict[str, str]:
+    moment = datetime.datetime.fromtimestamp(record.created, datetime.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    fields = {"ts": moment, "level": _SHORT.get(record.levelname, record.levelname.lower()), "msg": record.getMessage()}
+    if record.exc_info:
+        fields["error"] = formatter.formatException(record.exc_info)
+    return fields
+
+
+def _quoted(text: str) -> str:
+    return text if re.fullmatch(r"[\w.:/+-]+", text) else json.dumps(text, ensure_ascii=False)
 
 
 class Log(logging.StreamHandler):  # type: ignore[type-arg]  # generic for type checkers only
@@ -21,6 +56,12 @@ class Log(logging.StreamHandler):  # type: ignore[type-arg]  # generic for type 
         self._held: list[logging.LogRecord] = []
         self.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s", "%H:%M:%S"))
         self.addFilter(lambda record: record.levelno >= self._shown_from or record.msg == _RECOVERED)
+
+    def structure(self, level: str, form: str) -> None:
+        """From this level on, `-v` or not, each record as a line for machines."""
+        self._shown_from = min(LEVELS[level], self._shown_from) if self._shown_from < logging.WARNING else LEVELS[level]
+        self.setFormatter(LOG_FORMATS[form]())
+        logging.getLogger("fastdisco").setLevel(self._shown_from)
 
     def install(self) -> None:
         """From now on it is the program's log."""
@@ -45,6 +86,12 @@ class Log(logging.StreamHandler):  # type: ignore[type-arg]  # generic for type 
             trouble = _TROUBLE.match(record.getMessage())
             if trouble is None or trouble[1] not in said:
                 super().emit(record)
+
+
+def structure(level: str, form: str) -> None:
+    """As `Log.structure`, where the program has such a log."""
+    for log in _logs():
+        log.structure(level, form)
 
 
 def hold() -> None:

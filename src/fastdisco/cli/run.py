@@ -1,83 +1,154 @@
-"""`fastdisco run`: continuous discovery; in this version, of the synthetic cluster of a demo."""
+"""`fastdisco run`: continuous discovery of the jobs of a configuration, or of the synthetic cluster of a demo."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
 import gc
+import logging
 import os
-import socket
+import signal
 import sys
-from dataclasses import replace
+from collections.abc import AsyncIterator
+from contextlib import ExitStack, asynccontextmanager
+from pathlib import Path
+from socket import socket
+from urllib.parse import urlsplit
 
 import uvloop
-from aiohttp import web
 from prometheus_client import CollectorRegistry, ProcessCollector
 
 from fastdisco import __version__
-from fastdisco.config import ROLES, AttachMetadata, KubernetesSDConfig
+from fastdisco.configuration import Configuration
 from fastdisco.discovery import Discovery
 from fastdisco.errors import FastdiscoError
-from fastdisco.sidecar import make_app
-from fastdisco.synthetic import SyntheticProcess
+from fastdisco.sidecar import Service, ServiceOptions, make_app, make_health_app
+from fastdisco.sidecar.listening import Listener, is_loopback, listen, shown
+from fastdisco.sidecar.loading import Options, load
+from fastdisco.sidecar.web_config import WebConfig
 
-from .arguments import RUN_PODS
-from .demo import demo_cluster, keep_changing
-from .display import Display
 from .ending import until_signal
+from .log import structure
 
-_SHUTDOWN = 0.2  # seconds for answers that are being sent
+logger = logging.getLogger("fastdisco")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """The command, from flags to exit code."""
-    if arguments.config is not None:
-        arguments.usage("argument --config: a configuration file is not supported in this version; see `fastdisco run --demo`")
-    if not arguments.demo:
-        arguments.usage("a configuration file is not supported in this version; see `fastdisco run --demo`")
-    pods = arguments.pods or RUN_PODS
-    with _listen(*arguments.listen_address) as listening:
-        os.write(sys.stdout.fileno(), f"fastdisco {__version__}: making a synthetic cluster of {pods:,} pods…\n".encode())
-        try:
-            with demo_cluster(pods) as cluster:
-                uvloop.run(until_signal(_serve(arguments, cluster, listening)))
-        except KeyboardInterrupt:  # before or after the loop
-            pass
-    return 0
+    if arguments.demo:
+        for flag, given in (("--config", arguments.config), ("--once", arguments.once)):
+            if given:
+                arguments.usage(f"argument {flag}: not allowed with argument --demo")
+        from .run_demo import run_demo
+
+        return run_demo(arguments)
+    if arguments.config is None:
+        arguments.usage("one of the arguments --config and --demo is required")
+    if arguments.once and arguments.file_sd_directory is None:
+        arguments.usage("argument --once: writes files, and so needs --file-sd.directory")
+    structure(arguments.log_level, arguments.log_format)
+    source = Options(Path(arguments.config), arguments.settings, arguments.dialect, arguments.expand_env)
+    configuration = load(source)
+    if configuration.dialect_reason:
+        logger.info("%s", configuration.dialect_reason)
+    for line in (*configuration.warnings, *configuration.not_used):
+        logger.warning("%s", line)
+    if arguments.once:
+        return uvloop.run(until_signal(_once(arguments, source, configuration)))
+    with ExitStack() as stack:
+        listening = stack.enter_context(listen(arguments.listen_address, "--web.listen-address"))
+        health = None
+        if arguments.health_address is not None:
+            health = stack.enter_context(listen(arguments.health_address, "--web.health-address"))
+        return uvloop.run(until_signal(_serve(arguments, source, configuration, listening, health)))
 
 
-def _listen(host: str, port: int) -> socket.socket:
-    """Before anything else is started: a port in use is the likeliest failure."""
+def service_options(arguments: argparse.Namespace) -> ServiceOptions:
+    """What flags say of the service."""
+    return ServiceOptions(
+        sync_wait=arguments.sync_wait,
+        max_staleness=arguments.max_staleness,
+        external_url=arguments.external_url or "",
+        route_prefix=urlsplit(arguments.external_url or "").path if arguments.route_prefix is None else arguments.route_prefix,
+        file_sd_directory=arguments.file_sd_directory,
+        file_sd_format=arguments.file_sd_format,
+        file_sd_mode=arguments.file_sd_mode,
+        state=arguments.state,
+        state_max_age=arguments.state_max_age,
+        auto_reload=arguments.auto_reload_interval if arguments.auto_reload else 0.0,
+    )
+
+
+@asynccontextmanager
+async def served(
+    arguments: argparse.Namespace, service: Service, web_config: WebConfig, listening: socket, health: socket | None = None
+) -> AsyncIterator[str]:
+    """While it lasts, the service answers on these sockets; gives the URL of its page."""
+    tls = web_config.tls()
+    lifecycle = arguments.enable_lifecycle or is_loopback(arguments.listen_address[0])
+    app = make_app(service, lifecycle=lifecycle)
+    web_config.protect(app)
+    listeners = [Listener(app, listening, tls=tls)]
+    if health is not None:
+        listeners.append(Listener(make_health_app(service), health))
+    refreshing = asyncio.create_task(web_config.keep_fresh())
     try:
-        family = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
-        return socket.create_server((host, port), family=family)
-    except OSError as error:
-        reason = os.strerror(error.errno) if error.errno and not isinstance(error, socket.gaierror) else error.strerror or str(error)
-        raise FastdiscoError(f"cannot listen on {_shown(host, port)}: {reason} (choose another with --web.listen-address)") from None
+        for listener in listeners:
+            await listener.start()
+        host, port = listening.getsockname()[:2]
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+        yield f"{'https' if tls else 'http'}://{shown(host, port)}{service.options.route_prefix}/"
+    finally:
+        refreshing.cancel()
+        await asyncio.gather(*(listener.stop() for listener in listeners))
 
 
-def _shown(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-async def _serve(arguments: argparse.Namespace, cluster: SyntheticProcess, listening: socket.socket) -> int:
+async def _serve(
+    arguments: argparse.Namespace, source: Options, configuration: Configuration, listening: socket, health: socket | None
+) -> int:
+    web_config = WebConfig.read(arguments.web_config_file)
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
     async with Discovery(registry=registry) as discovery:
-        config = KubernetesSDConfig("node", cluster.url, attach_metadata=AttachMetadata(node=True, namespace=True))
-        jobs = [discovery.watch(role, replace(config, role=role)) for role in ROLES]
-        runner = web.AppRunner(make_app(discovery), access_log=None, shutdown_timeout=_SHUTDOWN)
-        await runner.setup()
+        service = Service(discovery, service_options(arguments), source)
         try:
-            await web.SockSite(runner, listening).start()
-            host, port = listening.getsockname()[:2]
-            display = Display(discovery, f"http://{_shown('127.0.0.1' if host == '0.0.0.0' else host, port)}/")
-            await display.start(arguments.pods or RUN_PODS, cluster.url)
-            await asyncio.gather(*(job.synced() for job in jobs))
-            # All that has been made so far stays: no collection needs to look at it again.
-            gc.freeze()
-            await asyncio.to_thread(keep_changing, cluster, arguments.rate)
-            await display.go_on()
+            await service.start(configuration)
+            async with served(arguments, service, web_config, listening, health) as url:
+                logger.info("fastdisco %s serves %d jobs on %s", __version__, len(configuration.jobs), url)
+                _reload_on_hangup(service)
+                await service.settled()
+                # All that has been made so far stays: no collection needs to look at it again.
+                gc.freeze()
+                await asyncio.get_running_loop().create_future()  # until it is cancelled
+        except asyncio.CancelledError:
+            logger.info("stopping")
         finally:
-            await runner.cleanup()
+            await service.stop()
+    return 0
+
+
+def _reload_on_hangup(service: Service) -> None:
+    running: set[asyncio.Task[None]] = set()
+
+    def begin() -> None:
+        if service.reload is not None:
+            task = asyncio.ensure_future(service.reload.on_signal())
+            running.add(task)
+            task.add_done_callback(running.discard)
+
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, begin)
+
+
+async def _once(arguments: argparse.Namespace, source: Options, configuration: Configuration) -> int:
+    """Files of all jobs, each when it has synced; 1 if some have not."""
+    async with Discovery() as discovery:
+        service = Service(discovery, service_options(arguments), source)
+        try:
+            await service.start(configuration, keep_files=False)
+            missing = await service.write_once(arguments.timeout)
+        finally:
+            await service.stop()
+    if missing:
+        raise FastdiscoError("; ".join(f"job {name}: {reason}" for name, reason in missing.items()))
+    os.write(sys.stdout.fileno(), f"wrote the targets of {len(configuration.jobs)} jobs to {arguments.file_sd_directory}\n".encode())
     return 0

@@ -1,5 +1,6 @@
-"""What a discovery serves over HTTP: its targets in Prometheus' JSON form, its metrics, its health, and a page that says so."""
+"""What a discovery serves to others: targets over HTTP and in files, metrics, health, and a page that says so."""
 
-from .app import make_app
+from .app import make_app, make_health_app
+from .service import Service, ServiceOptions
 
-__all__ = ["make_app"]
+__all__ = ["Service", "ServiceOptions", "make_app", "make_health_app"]

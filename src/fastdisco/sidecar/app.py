@@ -14,6 +14,9 @@ from prometheus_client.exposition import choose_encoder
 
 from fastdisco.discovery import Discovery
 
+from .health import Health
+from .http_sd import HttpSD
+from .service import Service
 from .targets import active_targets
 
 _PAGE = """\
@@ -26,6 +29,7 @@ _PAGE = """\
 <ul>
 <li><a href="api/v1/targets">api/v1/targets</a>: all targets, as Prometheus' API shows them; <code>?state=active</code>,
 <code>dropped</code> or <code>any</code>; <code>?scrapePool=JOB</code></li>
+<li><a href="sd">sd</a>: where Prometheus and vmagent poll each job's targets</li>
 <li><a href="metrics">metrics</a>: of the discovery itself</li>
 <li><a href="-/healthy">-/healthy</a>, <a href="-/ready">-/ready</a>: whether it runs; whether every job has synced</li>
 </ul>
@@ -40,24 +44,46 @@ _ROW = '<tr><td><a href="api/v1/targets?scrapePool={query}">{name}</a></td><td>{
 
 
 _TROUBLES = "<h2>Troubles</h2>\n<ul>\n{rows}\n</ul>\n"
+_BODY_BYTES = 64 * 1024  # no request needs one
 _STATES = ("active", "dropped", "any")
 
 
-def make_app(discovery: Discovery) -> web.Application:
-    """Serves the jobs that the discovery has at the time of a request; they were started without a constructor."""
-    routes = _Routes(discovery)
+def make_health_app(service: Service) -> web.Application:
+    """`/-/healthy` and `/-/ready` alone, for probes that have no credentials."""
     app = web.Application()
-    app.router.add_get("/", routes.page)
-    app.router.add_get("/metrics", routes.metrics)
-    app.router.add_get("/api/v1/targets", routes.targets)
-    app.router.add_get("/-/healthy", routes.healthy)
-    app.router.add_get("/-/ready", routes.ready)
+    Health(service.jobs).add_to(app)
+    return app
+
+
+def make_app(service: Service, *, lifecycle: bool = True) -> web.Application:
+    """Serves the jobs that the service has at the time of a request; `lifecycle`: whether a request may reload the configuration."""
+    options, prefix = service.options, service.options.route_prefix
+    http_sd = HttpSD(
+        service.jobs, service.exports, service.polls, service.past,
+        sync_wait=options.sync_wait, max_staleness=options.max_staleness, base_url=options.external_url,
+    )  # fmt: skip
+    routes = _Routes(service.discovery, prefix)
+    app = web.Application(client_max_size=_BODY_BYTES)
+    app.router.add_get(f"{prefix}/", routes.page)
+    if prefix:
+        app.router.add_get(prefix, routes.to_page)
+        app.router.add_get("/", routes.to_page)
+    app.router.add_get(f"{prefix}/metrics", routes.metrics)
+    app.router.add_get(f"{prefix}/api/v1/targets", routes.targets)
+    app.router.add_get(f"{prefix}/sd", http_sd.index)
+    app.router.add_get(f"{prefix}/sd/{{job:.+}}", http_sd.targets)
+    Health(service.jobs).add_to(app, prefix)
+    if service.reload is not None:
+        for method in ("POST", "PUT"):
+            app.router.add_route(method, f"{prefix}/-/reload", service.reload.on_request if lifecycle else routes.no_lifecycle)
+    app.router.add_get(f"{prefix}/api/v1/status/config", service.shown_configuration)
     return app
 
 
 class _Routes:
-    def __init__(self, discovery: Discovery) -> None:
+    def __init__(self, discovery: Discovery, prefix: str) -> None:
         self._discovery = discovery
+        self._home = f"{prefix}/"
 
     async def page(self, request: web.Request) -> web.Response:
         state = self._discovery.status()
@@ -78,7 +104,7 @@ class _Routes:
         """In pieces: the answer may be a gigabyte, and is never whole in memory."""
         state = request.query.get("state", "").lower() or "any"
         if state not in _STATES:
-            return _bad_data(f"invalid parameter \"state\": must be one of {', '.join(_STATES)}, not {state!r}")
+            return _bad_data(f'invalid parameter "state": must be one of {", ".join(_STATES)}, not {state!r}')
         pool = request.query.get("scrapePool", "")
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         await response.prepare(request)
@@ -99,14 +125,11 @@ class _Routes:
         await response.write(b'],"droppedTargets":[],"droppedTargetCounts":' + orjson.dumps(counts, option=orjson.OPT_SORT_KEYS) + b"}}")
         await response.write_eof()
 
-    async def healthy(self, _request: web.Request) -> web.Response:
-        return web.Response(text="fastdisco is healthy.\n")
+    async def no_lifecycle(self, _request: web.Request) -> web.Response:
+        return web.Response(status=403, text="reloading by a request is not enabled: see --web.enable-lifecycle\n")
 
-    async def ready(self, _request: web.Request) -> web.Response:
-        waiting = sorted(name for name, job in self._discovery.jobs.items() if not job.is_synced)
-        if waiting:
-            return web.Response(status=503, text=f"fastdisco is not ready: not synced yet: {', '.join(waiting)}.\n")
-        return web.Response(text="fastdisco is ready.\n")
+    async def to_page(self, _request: web.Request) -> web.Response:
+        raise web.HTTPFound(self._home)
 
 
 def _bad_data(reason: str) -> web.Response:

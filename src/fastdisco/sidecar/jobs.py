@@ -1,0 +1,114 @@
+"""The jobs that run: as a configuration says, and for a while those that it says no longer."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from fastdisco.configuration import Configuration, ConfigurationChange, compare
+from fastdisco.discovery import group_key
+from fastdisco.sections import within
+
+if TYPE_CHECKING:
+    from fastdisco.api_watcher import APIWatcher
+    from fastdisco.discovery import Discovery
+    from fastdisco.scrape_config import ScrapeConfig
+    from fastdisco.target_labels import TargetDefaults
+
+    from .exports import Exports
+
+logger = logging.getLogger("fastdisco")
+
+TOMBSTONE_SECONDS = 600.0
+"""How long a removed job answers that it has no targets: who is told that there is no such job would keep its targets for ever."""
+_DISABLE_SHARDING = {"__tmp_disable_sharding": "true"}
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """A job that the configuration has no longer."""
+
+    name: str
+    until: float
+    """Unix time."""
+
+
+class Jobs:
+    """The discovery's jobs by the names of a configuration."""
+
+    def __init__(self, discovery: Discovery, exports: Exports, *, tombstone_seconds: float = TOMBSTONE_SECONDS) -> None:
+        self.configuration = Configuration(())
+        self.removed: dict[str, Removed] = {}
+        self._discovery = discovery
+        self._exports = exports
+        self._tombstone_seconds = tombstone_seconds
+
+    def __iter__(self) -> Iterator[APIWatcher]:
+        """Those that run, in the order in which they were started; they may come and go meanwhile."""
+        return iter(tuple(self._discovery.jobs.values()))
+
+    def get(self, name: str) -> APIWatcher | None:
+        """The job of that name, if it runs."""
+        return self._discovery.jobs.get(name)
+
+    def is_tombstone(self, name: str) -> bool:
+        """Whether it was removed not long ago."""
+        removed = self.removed.get(name)
+        return removed is not None and removed.until > time.time()
+
+    async def apply(self, configuration: Configuration) -> ConfigurationChange:
+        """Jobs that are as before keep their watches and targets; of those whose rules alone have changed nothing is asked for again.
+
+        ConfigError, and nothing has changed, if a job cannot be run here.
+        """
+        change = _sharing_out(compare(self.configuration, configuration), self.configuration, configuration)
+        jobs = {job.job_name: job for job in configuration.jobs}
+        for name in (*change.added, *change.replaced):
+            for number, config in enumerate(jobs[name].kubernetes_sd_configs):
+                with within(f"job {name}: kubernetes_sd_configs[{number}]"):
+                    group_key(config, jobs[name].dialect)  # a mistake must leave all as it was
+        for name in change.relabeled:
+            self._discovery.jobs[name].reconfigure(relabel_configs=jobs[name].relabel_configs)
+        now = time.time()
+        self.removed = {name: one for name, one in self.removed.items() if one.until > now and name not in jobs}
+        self.removed |= {name: Removed(name, now + self._tombstone_seconds) for name in change.removed}
+        ended = []
+        for name in (*change.removed, *change.replaced):
+            if (running := self._discovery.jobs.get(name)) is not None:
+                running.end()  # no more than that: there must be no moment at which a job that is replaced is not there
+                self._exports.forget(running)
+                ended.append(running)
+        for name in (*change.added, *change.replaced):
+            self._start(jobs[name])
+        self.configuration = configuration
+        for job in ended:
+            await job.stop()
+        return change
+
+    def _start(self, job: ScrapeConfig) -> None:
+        self._discovery.watch(
+            job.job_name,
+            job.kubernetes_sd_configs,
+            relabel_configs=job.relabel_configs,
+            target_defaults=_target_defaults(job),
+            dialect=job.dialect,
+        )
+
+
+def _sharing_out(change: ConfigurationChange, old: Configuration, new: Configuration) -> ConfigurationChange:
+    """A job whose labels before the first rule have changed is a new one; that, too, needs no request."""
+    sharing = [{job.job_name for job in one.jobs if not job.disable_sharding} for one in (old, new)]
+    again = tuple(name for name in change.relabeled if (name in sharing[0]) != (name in sharing[1]))
+    relabeled = tuple(name for name in change.relabeled if name not in again)
+    return replace(change, relabeled=relabeled, replaced=(*change.replaced, *again))
+
+
+def _target_defaults(job: ScrapeConfig) -> TargetDefaults:
+    """Rules that share targets out among several scrapers keep all of them here, by the label that they have for that: who reads the export
+    runs them again, and takes its own share."""
+    if not job.disable_sharding:
+        return job.target_defaults
+    return replace(job.target_defaults, labels={**job.target_defaults.labels, **_DISABLE_SHARDING})

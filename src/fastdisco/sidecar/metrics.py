@@ -1,0 +1,119 @@
+"""What is shown of each job's export, beside the metrics of the discovery: read at each scrape, from numbers that their owners keep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+if TYPE_CHECKING:
+    from fastdisco.api_watcher import APIWatcher
+
+    from .service import Service
+
+# By name: the help, and what a job says.
+_GAUGES: dict[str, tuple[str, Callable[[APIWatcher], float | None]]] = {
+    "targets": ("Targets of a job, after its rules.", lambda job: float(sum(one.works for _, one in job.subscribers))),
+    "synced": ("Whether a job has synced.", lambda job: float(job.is_synced)),
+    "last_change_timestamp_seconds": ("When the targets of a job changed last.", lambda job: job.last_change or None),
+    "last_contact_timestamp_seconds": (
+        "Last word from the API server to the watcher of a job that has been out of touch longest.",
+        lambda job: job.last_contact or None,
+    ),
+    "refused_paths": ("Paths that the API server refuses to a job.", lambda job: float(len(job.refused_paths))),
+}
+
+
+class SidecarMetrics(Collector):
+    """In the discovery's registry, below its name."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._registry = service.discovery.metrics.registry
+        self._prefix = f"{service.discovery.metrics.namespace}_sidecar_"
+        self._registry.register(self)
+
+    def close(self) -> None:
+        self._registry.unregister(self)
+
+    def describe(self) -> list[Metric]:
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        jobs = list(self._service.discovery.jobs.values())
+        for name, (text, value) in _GAUGES.items():
+            gauge = GaugeMetricFamily(self._prefix + name, text, labels=["job"])
+            for job in jobs:
+                if (number := value(job)) is not None:
+                    gauge.add_metric([job.name], number)
+            yield gauge
+        yield self._drops([(job.name, job.status()) for job in jobs])
+        yield from self._polls()
+        yield from self._files()
+        yield from self._reloads()
+        exports = self._service.exports
+        yield CounterMetricFamily(self._prefix + "snapshots", "Times that targets were taken for an export.", value=exports.taken)
+        yield CounterMetricFamily(self._prefix + "renderings", "Bodies rendered.", value=exports.rendered)
+
+    def _drops(self, statuses: list[tuple[str, dict[str, Any]]]) -> Metric:
+        drops = CounterMetricFamily(
+            self._prefix + "dropped_targets", "Times that a target was dropped, by the rule's number or by why.", labels=["job", "rule"]
+        )
+        for name, status in statuses:
+            for number, count in enumerate(status["dropped_by_rule"], 1):
+                if count:
+                    drops.add_metric([name, str(number)], count)
+            for reason in ("without_label", "without_address"):
+                if count := status[f"dropped_{reason}"]:
+                    drops.add_metric([name, reason], count)
+        return drops
+
+    def _polls(self) -> Iterator[Metric]:
+        polls, jobs = self._service.polls, self._service.jobs
+
+        def shown(job: str) -> bool:
+            """Of a job that went a while ago nothing is shown any more."""
+            return not job or jobs.get(job) is not None or jobs.is_tombstone(job)
+
+        requests = CounterMetricFamily(self._prefix + "http_sd_requests", "Requests for targets.", labels=["job", "code"])
+        for (job, code), count in sorted(polls.requests.items()):
+            if shown(job):
+                requests.add_metric([job, str(code)], count)
+        yield requests
+        sizes = CounterMetricFamily(self._prefix + "http_sd_body_bytes", "Bytes of targets sent, compressed ones as sent.", labels=["job"])
+        for job, size in sorted(polls.bytes.items()):
+            if shown(job):
+                sizes.add_metric([job], size)
+        yield sizes
+        last = GaugeMetricFamily(
+            self._prefix + "http_sd_last_success_timestamp_seconds", "Last successful poll of a kind of client.", labels=["job", "client"]
+        )
+        for (job, kind), moment in sorted(polls.last.items()):
+            if shown(job):
+                last.add_metric([job, kind], moment)
+        yield last
+
+    def _files(self) -> Iterator[Metric]:
+        files = self._service.file_sd
+        if files is None:
+            return
+        failures = CounterMetricFamily(self._prefix + "file_sd_write_failures", "Files that could not be written.", labels=["job"])
+        left_out = GaugeMetricFamily(self._prefix + "file_sd_targets_without_address", "Targets that were left out.", labels=["job"])
+        for job in self._service.discovery.jobs:
+            failures.add_metric([job], files.failures[job])
+            left_out.add_metric([job], files.without_address.get(job, 0))
+        yield failures
+        yield left_out
+
+    def _reloads(self) -> Iterator[Metric]:
+        reload = self._service.reload
+        if reload is None:
+            return
+        yield GaugeMetricFamily(
+            self._prefix + "config_last_reload_successful", "Whether the last reload was good.", value=float(reload.successful)
+        )
+        yield GaugeMetricFamily(
+            self._prefix + "config_last_reload_success_timestamp_seconds", "Last time that it was good.", value=reload.last_success
+        )

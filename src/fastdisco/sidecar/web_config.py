@@ -1,0 +1,156 @@
+"""`--web.config.file`, as Prometheus and its exporters have it: TLS, users, and headers of answers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from aiohttp import web
+
+from fastdisco.errors import ConfigError
+from fastdisco.sections import load_yaml, mapping_at
+
+from .passwords import Passwords
+from .rate_limit import RateLimit
+from .server_tls import ServerTLS
+
+if TYPE_CHECKING:
+    from aiohttp.typedefs import Handler
+
+logger = logging.getLogger("fastdisco")
+
+FRESH_SECONDS = 2.0
+"""Between two looks at the files: certificates are renewed, and users come and go, without a restart."""
+_HEADERS = (
+    "Content-Security-Policy", "Strict-Transport-Security", "X-Content-Type-Options", "X-Frame-Options", "X-XSS-Protection",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Content:
+    tls: ServerTLS | None = None
+    users: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    rate_limit: RateLimit | None = None
+
+
+class WebConfig:
+    """The file as it is now; without one there is neither TLS nor a password."""
+
+    def __init__(self, file: Path | None, content: _Content) -> None:
+        self._file = file
+        self._content = content
+        self._passwords = Passwords(content.users)
+        self._context = content.tls.context() if content.tls is not None else None
+        self._seen = self._stamps()
+
+    @classmethod
+    def read(cls, file: Path | None) -> WebConfig:
+        """ConfigError with the key and the reason, also for a certificate that cannot be used."""
+        return cls(file, _load(file) if file is not None else _Content())
+
+    def tls(self) -> ssl.SSLContext | None:
+        """Of the server; it follows the files."""
+        return self._context
+
+    def protect(self, app: web.Application) -> None:
+        """From now on all its handlers are behind the passwords, and all its answers have the headers."""
+        if self._file is not None:
+            app.middlewares.append(self._guard)
+            app.on_response_prepare.append(self._add_headers)
+
+    @web.middleware
+    async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        content = self._content
+        if content.rate_limit is not None and not content.rate_limit.take():
+            return web.Response(status=429, text="Too Many Requests\n")
+        if content.tls is not None and not content.tls.allows(request.get_extra_info("peercert")):
+            return web.Response(status=403, text="the client's certificate is for another name\n")
+        if content.users and not await self._passwords.allow(request.headers.get("Authorization", "")):
+            return web.Response(status=401, text="Unauthorized\n", headers={"WWW-Authenticate": 'Basic realm="fastdisco"'})
+        return await handler(request)
+
+    async def _add_headers(self, _request: web.Request, response: web.StreamResponse) -> None:
+        """Before an answer's first byte, however it is made."""
+        response.headers.update(self._content.headers)
+
+    async def keep_fresh(self, seconds: float = FRESH_SECONDS) -> None:
+        """For ever: follows the files; what is bad leaves all as it is."""
+        if self._file is None:
+            return
+        failed = ""
+        while True:
+            await asyncio.sleep(seconds)
+            stamps = await asyncio.to_thread(self._stamps)
+            if stamps == self._seen:
+                continue
+            try:
+                self._renew()
+                self._seen = stamps
+                failed = ""
+            except ConfigError as error:
+                if str(error) != failed:
+                    logger.error("the file for the web server is bad, and the one before goes on: %s", error)
+                failed = str(error)
+
+    def _renew(self) -> None:
+        if self._file is None:
+            return
+        content = _load(self._file)
+        if (content.tls is None) != (self._context is None):
+            raise ConfigError(f"{self._file}: tls_server_config: TLS is turned on and off by a restart only")
+        if content.tls is not None and self._context is not None:
+            content.tls.apply_to(self._context)
+        self._content = content
+        self._passwords = Passwords(content.users)
+
+    def _stamps(self) -> list[tuple[int, int, int] | None]:
+        files = [] if self._file is None else [self._file, *(self._content.tls.files if self._content.tls is not None else ())]
+        return [_stamp(file) for file in files]
+
+
+def _stamp(file: Path) -> tuple[int, int, int] | None:
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def _load(file: Path) -> _Content:
+    top = dict(mapping_at("", load_yaml(file) or {}))
+    try:
+        tls = top.pop("tls_server_config", None)
+        server = dict(mapping_at("http_server_config", top.pop("http_server_config", None) or {}))
+        users = mapping_at("basic_auth_users", top.pop("basic_auth_users", None) or {})
+        limit = top.pop("rate_limit", None)
+        _refuse_others(top, "")
+        server.pop("http2", None)  # there is HTTP/1.1 only, which every client speaks
+        headers = mapping_at("http_server_config.headers", server.pop("headers", None) or {})
+        _refuse_others(server, "http_server_config.")
+        for name in headers:
+            if name not in _HEADERS:
+                raise ConfigError(f"http_server_config.headers.{name}: must be one of {', '.join(_HEADERS)}")
+        for name, hashed in users.items():
+            Passwords.check(name, hashed)
+        server_tls = ServerTLS.of(mapping_at("tls_server_config", tls), file.parent) if tls else None
+        if server_tls is not None:
+            server_tls.context()  # a certificate without its key must leave the one before
+        return _Content(
+            server_tls,
+            {str(name): hashed for name, hashed in users.items()},
+            {name: str(value) for name, value in headers.items() if value},
+            RateLimit.of(mapping_at("rate_limit", limit)) if limit else None,
+        )
+    except ConfigError as error:
+        raise ConfigError(f"{file}: {error}") from None
+
+
+def _refuse_others(left: Mapping[str, Any], path: str) -> None:
+    for key in left:
+        raise ConfigError(f"{path}{key}: unknown key")

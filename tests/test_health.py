@@ -1,0 +1,79 @@
+"""Whether it runs and whether it is ready, and what its metrics say of each job's export."""
+
+from __future__ import annotations
+
+import asyncio
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from fastdisco.configuration import Configuration
+
+from .live import pod
+from .rig import eventually
+from .service_rig import Exporting, exporting
+
+PODS = [pod("a", "127.0.0.1", app="web"), pod("b", "127.0.0.2", app="db", ports=(8080, 9090))]
+KEEP = {"source_labels": ["__meta_kubernetes_pod_label_app"], "regex": "web", "action": "keep"}
+
+
+async def ready(it: Exporting, query: str = "") -> tuple[int, str]:
+    status, _, text = await it.get(f"/-/ready{query}")
+    return status, text
+
+
+async def exposed(it: Exporting) -> dict[str, float]:
+    """By name and values of labels."""
+    _, _, text = await it.get("/metrics")
+    found = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            if sample.name.startswith("fastdisco_sidecar_"):
+                name = sample.name.removeprefix("fastdisco_sidecar_")
+                found[f"{name}{{{','.join(value for _, value in sorted(sample.labels.items()))}}}"] = sample.value
+    return found
+
+
+async def test_it_is_ready_when_each_job_has_a_definite_answer() -> None:
+    """A sync, or a refusal, for which a rollout would wait for ever; `?job=` asks whether that one has synced."""
+    async with exporting({"pods": PODS}) as it:
+        gate = it.live.server.hold("list", "/api/v1/pods")
+        it.live.server.control.faults(path="/api/v1/nodes", status=403)
+        await it.start(it.job("web"), it.job("nodes", "node"))
+        assert (await it.get("/-/healthy"))[0] == 200
+        async with asyncio.timeout(10):
+            await eventually(lambda: it.service.discovery.jobs["nodes"].is_settled)
+        assert await ready(it) == (503, "fastdisco is not ready: not synced yet: web.\n")
+        gate.set()
+        await it.service.discovery.jobs["web"].synced()
+        assert await ready(it) == (200, "fastdisco is ready.\n")
+        assert await ready(it, "?job=web") == (200, "fastdisco is ready.\n")
+        assert await ready(it, "?job=nodes") == (503, "fastdisco is not ready: not synced yet: nodes.\n")
+        assert (await ready(it, "?job=none"))[0] == 404
+
+
+async def test_each_job_has_its_metrics() -> None:
+    """Targets, drops by rule, polls by kind of client, requests by code, bytes; those of a job that has gone go with its tombstone."""
+    async with exporting({"pods": PODS}) as it:
+        await it.start(it.job("web", rules=[{"target_label": "x", "replacement": "y"}, KEEP]), it.job("other"))
+        await it.synced()
+        _, headers, _ = await it.get("/sd/web", **{"User-Agent": "Prometheus/3.16.0"})
+        await it.get("/sd/web", **{"User-Agent": "vm_promscrape", "If-None-Match": headers["ETag"]})
+        await it.get("/sd/web?labels=x")
+        await it.get("/sd/none")
+        found = await exposed(it)
+        assert (found["targets{web}"], found["targets{other}"], found["synced{web}"]) == (1, 3, 1)
+        assert found["dropped_targets_total{web,2}"] == 2
+        assert {name: found[name] for name in found if name.startswith("http_sd_requests")} == {
+            "http_sd_requests_total{200,web}": 1, "http_sd_requests_total{304,web}": 1, "http_sd_requests_total{400,web}": 1,
+            "http_sd_requests_total{404,}": 1,
+        }  # fmt: skip
+        assert found["http_sd_body_bytes_total{web}"] == int(headers["Content-Length"])
+        polls = [found[f"http_sd_last_success_timestamp_seconds{{{client},web}}"] for client in ("prometheus", "vmagent")]
+        assert polls[0] <= polls[1]
+        assert 0 < found["last_change_timestamp_seconds{web}"] <= polls[0]
+        assert found["last_contact_timestamp_seconds{web}"] > 0
+        assert found["refused_paths{web}"] == 0
+        await it.service.jobs.apply(Configuration((it.job("other"),)))
+        assert "http_sd_requests_total{200,web}" in await exposed(it)
+        it.service.jobs.removed.clear()
+        assert not [name for name in await exposed(it) if "web" in name]
