@@ -55,7 +55,9 @@ class Works:
         try:
             work = labels if self.constructor is None else self.constructor(labels)
         except BaseException as error:
-            self._tell_failure(error)
+            if _is_interrupt(error):
+                raise
+            self._failed(error)
             return None, False
         if self.sharing:
             self._shared[labels] = work
@@ -70,7 +72,9 @@ class Works:
         try:
             work = labels if self.constructor is None else self.constructor(labels)
         except BaseException as error:
-            self._tell_failure(error)
+            if _is_interrupt(error):
+                raise
+            self._failed(error)
             return None, False
         if self.sharing:
             self._shared[labels] = work
@@ -80,12 +84,6 @@ class Works:
             return None, False
         holder.works += 1
         return work, True
-
-    def _tell_failure(self, error: BaseException) -> None:
-        """Whatever a constructor raises is its own failure, except a Ctrl-C, which may come at any line of the main thread."""
-        if isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
-            raise error
-        self._failed(error)
 
     def keep(self, entry: Entry, labels: Labels) -> None:
         """The target has these labels now, and still the work of `entry`."""
@@ -157,3 +155,8 @@ class Works:
         elif (have, show) != _ALONE:
             self._counts[labels] = (have, show)
         return show
+
+
+def _is_interrupt(error: BaseException) -> bool:
+    """Whatever a constructor raises is its own failure, except a Ctrl-C, which may come at any line of the main thread."""
+    return isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread()
