@@ -58,6 +58,25 @@ def test_a_control_character_is_found_wherever_it_is(length: int) -> None:
             assert len(decoder.take_errors()) == (expected is None)
 
 
+def test_a_control_character_that_came_by_an_escape_is_no_excuse_for_a_raw_one() -> None:
+    """Neither in the same object nor in a later one, in the same place or elsewhere; and with escapes it is always welcome."""
+    for texts in ([rb"p\u0001q", b"p\x01q"], [b"p\x01q", rb"p\u0001q"], [rb"p\u0001q", rb"p\u0001q"]):
+        first, second = texts
+        objects = [
+            b'{"metadata":{"name":"n%d","labels":{"a":"%s","b":"%s"}}}' % (number, first, second) for number in range(3)
+        ] + [b'{"metadata":{"name":"m%d","labels":{"a":"%s"}}}' % (number, text) for number, text in enumerate(texts)]
+        decoder, store = decode(*objects)
+        bad = 0
+        for encoded in objects:
+            name = encoded.split(b'"')[5].decode()
+            try:
+                expected = orjson.loads(encoded)
+            except orjson.JSONDecodeError:
+                expected, bad = None, bad + 1
+            assert store.get("namespace", "", name) == expected
+        assert len(decoder.take_errors()) == bad
+
+
 @pytest.mark.parametrize("length", LENGTHS)
 def test_bytes_that_are_no_text_are_replaced_wherever_they_are(length: int) -> None:
     """As Python replaces them."""

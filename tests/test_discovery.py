@@ -156,6 +156,21 @@ async def test_mistakes_leave_nothing_behind(monkeypatch: pytest.MonkeyPatch) ->
         Discovery(dialect="other")
 
 
+async def test_an_object_is_got_from_the_cache_of_the_dialect_that_is_named() -> None:
+    """What a configuration means depends on the dialect: here which namespaces, and so whose cache it is."""
+    async with live(web(1)) as it:
+        config = KubernetesSDConfig.from_dict(
+            {"role": "pod", "api_server": it.server.url, "selectors": [{"role": "service", "label": "a=b"}]}
+        )
+        job = it.discovery.watch("job", config, dialect="victoriametrics")
+        await job.synced()
+        before = len(it.server.books.requests)
+        assert await it.discovery.get_object(config, "pod", "default", "p000", dialect="victoriametrics") is not None
+        assert len(it.server.books.requests) == before
+        with pytest.raises(ConfigError, match=r"selectors\[0\].role"):
+            await it.discovery.get_object(config, "pod", "default", "p000", dialect="prometheus")
+
+
 async def test_a_closed_discovery_takes_no_more_jobs() -> None:
     """Its jobs have stopped, its sockets are closed; closing twice is no mistake."""
     async with live(web(1)) as it:

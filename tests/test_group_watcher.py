@@ -348,6 +348,46 @@ async def test_works_of_unchanged_targets_stay_the_same_objects(role: str) -> No
         assert [labels["__address__"] for labels in calls] == ["127.3.9.9:8080"]
 
 
+@pytest.mark.parametrize("rules", [None, ()])
+@pytest.mark.parametrize("change", ["inserted", "removed", "reversed"])
+@pytest.mark.parametrize("batch_targets", [1000, 70])
+async def test_works_of_a_large_object_follow_its_addresses(change: str, rules: tuple[()] | None, batch_targets: int) -> None:
+    """Also where it takes many batches: all is told when its last part is there, and no target goes and comes back."""
+    pods = {f"p{number:04d}": f"127.3.{number // 250}.{number % 250 + 1}" for number in range(1200)}
+    fewer = dict(list(pods.items())[1:])
+    before, after, kinds = {
+        "inserted": (fewer, pods, ["added"]),
+        "removed": (pods, fewer, ["removed"]),
+        "reversed": (pods, dict(reversed(pods.items())), []),
+    }[change]
+    objects = {
+        "pods": [pod(name, ip) for name, ip in pods.items()],
+        "services": [service("web")],
+        "endpointslices": [endpointslice("web-1", "web", before)],
+        "namespaces": [namespace("default")],
+    }
+    async with live(objects, pace=Pace(batch_targets=batch_targets)) as it:
+        calls: list[Labels] = []
+        config = it.config("endpointslice")
+        job = it.discovery.watch("job", config, writing(calls), relabel_configs=rules)
+        await job.synced()
+        works = identities(job)
+        calls.clear()
+        changes = job.changes()
+        await anext(changes)
+        it.put("endpointslices", endpointslice("web-1", "web", after))
+        it.put("endpointslices", endpointslice("web-2", "web", {"last": "127.3.9.9"}))
+        told = [await anext(changes)]
+        while told[-1].work.labels["__address__"] != "127.3.9.9:8080":
+            told.append(await anext(changes))
+        assert [one.kind for one in told] == [*kinds, "added"]
+        assert len(calls) == kinds.count("added") + 1
+        now = identities(job)
+        assert {address: work for address, work in now.items() if address in works} == {
+            address: work for address, work in works.items() if address in now
+        }
+
+
 async def test_works_of_a_pod_follow_its_containers() -> None:
     """A sidecar is put in front: the old container keeps its work."""
     async with live({"pods": [pod("p", "127.3.0.1", ports=(80, 81))]}) as it:

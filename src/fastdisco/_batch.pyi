@@ -20,6 +20,9 @@ class Batch:
     While it is open no string is freed and no key is given to another object: `close` it when its targets have been taken.
     """
 
+    unfinished: int
+    """The slot of the object with which it ends before the last part, which a later batch of the same kind has; 0: none."""
+
     def __new__(cls, store: Store) -> Self: ...
     def __len__(self) -> int:
         """Targets rendered, for all roles and profiles together."""

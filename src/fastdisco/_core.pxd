@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from ._bytes cimport same_bytes
 from ._fields cimport KINDS, Field, Schema
-from ._index cimport index_t
+from ._index cimport index_next, index_probe, index_probe_t, index_t
 
 cdef enum:
     CHUNK_BITS = 12         # symbols, slots and edges lie in chunks of 4096, so that growing moves none
@@ -49,7 +49,7 @@ cdef class Symbols:
     cdef uint32_t cursor    # where it goes on
     cdef object tables      # weakly: what is keyed by ids
     cdef list to_ask        # tables that the sweep has yet to ask
-    cdef bint controls      # a string with control characters has been seen
+    cdef index_t controlled # ids of strings with control characters, each its own hash
     cdef int pins           # holders of bare ids; no sweep meanwhile
     cdef object shapes      # the label shapes of these symbols, kept by _labels
     cdef index_t derived_index
@@ -87,6 +87,13 @@ cdef class Symbols:
         if symbol.refs == DOOMED:
             symbol.refs = 0
         return True
+
+    cdef inline bint is_controlled(self, uint32_t id) noexcept nogil:
+        """Whether the string has control characters."""
+        if self.controlled.count == 0:
+            return False
+        cdef index_probe_t probe = index_probe(&self.controlled, id)
+        return index_next(&probe) != 0
 
     cdef uint32_t find(self, const char* text, size_t length, uint32_t hash) noexcept nogil
     cdef uint32_t add(self, const char* text, size_t length, uint32_t hash) except 0

@@ -21,7 +21,7 @@ from ._fields cimport (
     SLICE_ENDPOINTS, SUBSET_ADDRESSES, SUBSET_NOT_READY, SUBSET_SIZE, TEXT, TEXTS, TRUE, VERSION, Field, Schema,
     kind_name, kind_number, schema_of,
 )
-from ._bytes cimport hash_bytes, same_bytes
+from ._bytes cimport BYTES_CONTROL, byte_classes, hash_bytes, same_bytes
 from ._index cimport (
     index_add, index_free, index_next, index_probe, index_probe_t, index_remove,
 )
@@ -78,6 +78,7 @@ cdef class Symbols:
         free(self.derived)
         index_free(&self.index)
         index_free(&self.derived_index)
+        index_free(&self.controlled)
 
     def __len__(self):
         """Strings held, those that are set aside too."""
@@ -204,6 +205,8 @@ cdef class Symbols:
         symbol.refs = 0
         if not index_add(&self.index, hash, id):
             raise MemoryError
+        if byte_classes(text, length) & BYTES_CONTROL and not index_add(&self.controlled, id, id):
+            raise MemoryError
         self.live += 1
         self.set_aside += 1
         return id
@@ -215,8 +218,6 @@ cdef class Symbols:
 
     cdef uint32_t intern_str(self, str text) except 0:
         cdef bytes encoded = text.encode("utf-8", "replace")
-        if not text.isprintable():
-            self.controls = True
         return self.intern(<const char*> encoded, len(encoded))
 
     cdef str string(self, uint32_t id):
@@ -236,6 +237,8 @@ cdef class Symbols:
         cdef Symbol* symbol = self.at(id)
         self.forget_derived(id)
         index_remove(&self.index, hash_bytes(symbol.text, symbol.length, self.seed), id)
+        if self.controlled.count:
+            index_remove(&self.controlled, id, id)
         free(symbol.text)
         Py_XDECREF(symbol.string)
         symbol.text = NULL

@@ -100,14 +100,13 @@ cdef class Parser:
         cdef uint32_t missed = 0
         cdef Text* text
         cdef const char* bytes_at
-        cdef bint predicts = not self.symbols.controls
         if self.text_count > self.recent_count:
             self.remember(self.text_count)
         for i in range(self.text_count):
             text = &self.texts[i]
             if text.at == NULL:
                 text.at = self.unescaped + text.offset
-            if predicts and self.symbols.take_same(self.recent[i], text.at, text.length):
+            if self.symbols.take_same(self.recent[i], text.at, text.length) and not self.symbols.is_controlled(self.recent[i]):
                 text.hash = self.recent[i]
                 continue
             text.hash = hash_bytes(text.at, text.length, self.symbols.seed)
@@ -120,7 +119,7 @@ cdef class Parser:
             bytes_at = text.at
             id = self.symbols.find(bytes_at, text.length, text.hash)
             # what is a symbol has been found valid before, unless control characters came in by escapes
-            if id == 0 or not predicts:
+            if id == 0 or self.symbols.is_controlled(id):
                 if self.is_raw(bytes_at) and byte_classes(bytes_at, text.length) & BYTES_CONTROL:
                     return self.fail("a control character in a string", <size_t> (<const uint8_t*> bytes_at - self.item))
                 if id == 0:
@@ -149,10 +148,7 @@ cdef class Parser:
 
     cdef uint32_t new_symbol(self, const char* at, uint32_t length, uint32_t hash) except 0:
         cdef bytes clean
-        cdef int classes = byte_classes(at, length)
-        if classes & BYTES_CONTROL:
-            self.symbols.controls = True
-        if classes & BYTES_WIDE:
+        if byte_classes(at, length) & BYTES_WIDE:
             # bytes that are not UTF-8, lone surrogates too, read as U+FFFD
             clean = at[:length].decode("utf-8", "replace").encode()
             return self.symbols.intern(PyBytes_AS_STRING(clean), PyBytes_GET_SIZE(clean))

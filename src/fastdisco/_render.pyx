@@ -89,7 +89,8 @@ cdef class Renderer(EndpointsWriter):
     def render(self, Py_ssize_t budget=2000) -> Batch:
         """The next dirty objects and parts, until about `budget` targets; empty if nothing is dirty.
 
-        Of an object with many parts some, and at the next call more: each part is as true as the moment it is rendered.
+        Of an object with many parts some, and at the next call more, as `unfinished` of the batch says: each part is as true as the
+        moment at which it is rendered.
         """
         cdef Batch batch = Batch(self.store)
         cdef uint32_t slot
@@ -118,6 +119,7 @@ cdef class Renderer(EndpointsWriter):
                     self.render_profiles(slot, part, self.store.profiles[self.store.slot(slot).kind])
         finally:
             self.batch = None
+        batch.unfinished = self.rest
         return batch
 
     def walk(self, Py_ssize_t cursor, wanted, Py_ssize_t budget=2000) -> tuple:
@@ -144,6 +146,7 @@ cdef class Renderer(EndpointsWriter):
                     batch.hold(slot)
                     part = self.some_parts(slot, part, self.store.slot(slot).parts, asked[kind], budget)
                     if part < self.store.slot(slot).parts:
+                        batch.unfinished = slot
                         break
                 slot += 1
                 part = 0

@@ -157,15 +157,21 @@ class Discovery:
         """All jobs by name."""
         return MappingProxyType(self._jobs)
 
-    async def get_object(self, config: KubernetesSDConfig, role: str, namespace: str, name: str) -> Mapping[str, Any] | None:
+    async def get_object(
+        self, config: KubernetesSDConfig, role: str, namespace: str, name: str, *, dialect: str | None = None
+    ) -> Mapping[str, Any] | None:
         """The fields of an object that labels need, nested as in the API: from the cache, else by a GET; None if there is none.
+
+        The cache is that of jobs with this configuration and dialect, of the discovery's if none is given.
 
         ApiError if the server refuses, NetworkError if it cannot be asked, DecodeError if its answer is no such object; and before
         anything is asked, ConfigError or ValueError for a mistake in the arguments, RuntimeError if the discovery is closed.
         """
         if role not in KINDS:
             raise ValueError(f"no kind of object is called {role!r}")
-        key = group_key(config, self._dialect)
+        dialect = self._dialect if dialect is None else dialect
+        check_dialect(dialect)
+        key = group_key(config, dialect)
         if not _is_text(namespace + name):
             return None
         group = self._groups.get(key)

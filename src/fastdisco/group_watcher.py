@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
@@ -281,12 +281,18 @@ class GroupWatcher:
         """The next slots of the pass; at the end its subscribers are working."""
         wanted = {(one.role, one.profile) for one in self._pass}
         batch, self._cursor, ended = self._renderer.walk(self._cursor, wanted, self._pace.batch_targets)
-        await self._bring_to(self._pass, batch, None, turn)
+        try:
+            await self._apply(self._pass, batch, None, turn, walking=True)
+        finally:
+            batch.close()
+        self._want_missing()
         if ended and self._rendered_until is None:
             self._rendered_until = self._renderer.queued
         # what changed during the pass belongs to it; what changes from now on does not, or a steady stream would never let it end
         if self._rendered_until is not None and self._renderer.taken >= self._rendered_until:
             registered = self._pass
+            for subscriber in list(registered):
+                await self._work(subscriber, subscriber.end_pass(), turn)
             for subscriber in registered:
                 subscriber.working = True
                 subscriber.stale = subscriber in self._again
@@ -310,24 +316,23 @@ class GroupWatcher:
             batch.close()
         self._want_missing()
 
-    async def _bring_to(self, subscribers: list[Subscriber], batch: Batch, below: int | None, turn: _Turn) -> None:
-        try:
-            await self._apply(subscribers, batch, below, turn)
-        finally:
-            batch.close()
-        self._want_missing()
-
-    async def _apply(self, subscribers: list[Subscriber], batch: Batch, below: int | None, turn: _Turn) -> None:
-        """One subscriber after the other; one that fails is told to its job, and holds no other up."""
+    async def _apply(
+        self, subscribers: list[Subscriber], batch: Batch, below: int | None, turn: _Turn, *, walking: bool = False
+    ) -> None:
+        """One subscriber after the other."""
         for subscriber in list(subscribers):
-            if subscriber.stopped:
-                continue
-            try:
-                for _ in subscriber.take(batch, below):
-                    await turn.breathe()
-            except Exception as error:  # noqa: BLE001  a job's rules must not stop its neighbours
-                subscriber.job.failed(error)
-            await turn.breathe()
+            if not subscriber.stopped:
+                await self._work(subscriber, subscriber.take(batch, below, walking=walking), turn)
+
+    @staticmethod
+    async def _work(subscriber: Subscriber, steps: Iterator[None], turn: _Turn) -> None:
+        """A subscriber that fails is told to its job, and holds no other up."""
+        try:
+            for _ in steps:
+                await turn.breathe()
+        except Exception as error:  # noqa: BLE001  a job's rules must not stop its neighbours
+            subscriber.job.failed(error)
+        await turn.breathe()
 
     # ---- explaining ----
 

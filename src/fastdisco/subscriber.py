@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -20,6 +20,9 @@ PART_BITS = 24
 
 _TARGETS_AT_ONCE = 32
 """Constructor calls between two chances to let the loop go on."""
+
+_PARTS_AT_ONCE = 500
+"""Of one object, compared between two such chances."""
 
 _EFFORT_AT_ONCE = 20_000
 """Of rules, likewise: a few milliseconds; see `Relabeling.survivors`."""
@@ -44,7 +47,7 @@ class Job(Protocol):
 class Subscriber:
     """What one configuration of a job has made of a group's objects; `working` once its first pass over them is complete."""
 
-    __slots__ = ("_makes", "job", "needs", "profile", "relabeling", "revision", "role", "stale", "stopped", "targets", "working", "works")
+    __slots__ = ("_held", "_makes", "_unfinished", "job", "needs", "profile", "relabeling", "revision", "role", "stale", "stopped", "targets", "working", "works")
 
     def __init__(
         self, job: Job, role: str, profile: int, needs: tuple[str, ...], makes: Works, relabeling: Relabeling | None = None
@@ -66,22 +69,65 @@ class Subscriber:
         """Works of its targets; of shared ones those that it was the first to show."""
         self.targets: dict[int, tuple[Entry, ...]] = {}
         """By key; a part without targets is not in it."""
+        self._held: dict[int, dict[int, tuple[tuple[int, Labels], ...]]] = {}
+        """By slot: what has been rendered of an object that is not rendered to its end, by key."""
+        self._unfinished = {False: 0, True: 0}
+        """The slot with which the last batch of changes ended before its last part, and the last one of a pass; 0: none."""
 
-    def take(self, batch: Batch, below: int | None) -> Iterator[None]:
-        """Brings what a batch has rendered up to date, of parts before the key `below`; yields as `apply` does."""
-        keys = batch.key_set(self.role, below)
-        if not keys:
+    def take(self, batch: Batch, below: int | None, *, walking: bool = False) -> Iterator[None]:
+        """Brings what a batch has rendered up to date, of parts before the key `below`; yields as `apply` does.
+
+        Of an object that goes on in the next batch of its kind, changes or a pass, everything waits for its last part.
+        """
+        keys: AbstractSet[int] = batch.key_set(self.role, below)
+        if not keys and not self._held:
             return
+        rendered: Rendered
         if self.relabeling is None:
-            yield from self.apply(keys, batch.targets(self.role, self.profile, below))
-            return
-        rendered, row = self.relabeling.survivors(batch, self.role, self.profile, below, effort=_EFFORT_AT_ONCE)
-        while row is not None:
-            yield
-            more, row = self.relabeling.survivors(batch, self.role, self.profile, below, row=row, effort=_EFFORT_AT_ONCE)
-            rendered += more
+            rendered = batch.targets(self.role, self.profile, below)
+        else:
+            rendered = yield from self._survivors(self.relabeling, batch, below)
+        if self._held or batch.unfinished:
+            keys, rendered = self._hold(keys, rendered, batch.unfinished, walking)
         if rendered or not self.targets.keys().isdisjoint(keys):
             yield from self.apply(keys, rendered)
+
+    def end_pass(self) -> Iterator[None]:
+        """Applies also what there is of an object that changes are in the middle of: the pass has promised to show all."""
+        held = {key: targets for parts in self._held.values() for key, targets in parts.items()}
+        self._held.clear()
+        if held:
+            yield from self.apply(held.keys(), [part for part in sorted(held.items()) if part[1]])
+
+    def _survivors(self, relabeling: Relabeling, batch: Batch, below: int | None) -> Generator[None, None, Rendered]:
+        rendered, row = relabeling.survivors(batch, self.role, self.profile, below, effort=_EFFORT_AT_ONCE)
+        while row is not None:
+            yield
+            more, row = relabeling.survivors(batch, self.role, self.profile, below, row=row, effort=_EFFORT_AT_ONCE)
+            rendered += more
+        return rendered
+
+    def _hold(
+        self, keys: AbstractSet[int], rendered: Rendered, unfinished: int, walking: bool
+    ) -> tuple[AbstractSet[int], Rendered]:
+        """Puts parts of unfinished objects aside, the newest in the place of older ones; gives what can be applied."""
+        finished, self._unfinished[walking] = self._unfinished[walking], unfinished
+        if unfinished:
+            self._held.setdefault(unfinished, {})
+        fresh = dict(rendered)
+        ready = set()
+        for key in keys:
+            held = self._held.get(key >> PART_BITS)
+            if held is None:
+                ready.add(key)
+            else:
+                held[key] = fresh.pop(key, ())
+        whole = [part for part in rendered if part[0] in fresh]
+        if finished and finished not in self._unfinished.values():
+            held = self._held.pop(finished, {})
+            ready |= held.keys()
+            whole += [part for part in sorted(held.items()) if part[1]]
+        return ready, whole
 
     def apply(self, keys: AbstractSet[int], rendered: Rendered) -> Iterator[None]:
         """Brings parts of objects up to date: those of `keys` have what `rendered` says, or nothing.
@@ -149,12 +195,14 @@ class Subscriber:
         So a work stays also when the position of its address or container shifts.
         """
         previous: dict[tuple[int, int], Entry] = {}
-        for key in keys:
+        for count, key in enumerate(keys, 1):
             for entry in self.targets.get(key, ()):
                 previous[key, entry[0]] = entry
+            if count % _PARTS_AT_ONCE == 0:
+                yield
         made: dict[int, list[Entry | None]] = {}
         missing: list[tuple[int, int, int, Labels]] = []  # key, place in made, position, labels
-        for key in keys:
+        for count, key in enumerate(keys, 1):
             entries: list[Entry | None] = []
             for position, labels in fresh.get(key, ()):
                 same = previous.get((key, position))
@@ -165,6 +213,8 @@ class Subscriber:
                     missing.append((key, len(entries), position, labels))
                     entries.append(None)
             made[key] = entries
+            if count % _PARTS_AT_ONCE == 0:
+                yield
         if missing and previous:
             missing = self._shifted(missing, previous, made)
         changes: list[tuple[Entry | None, Entry | None, bool]] = []  # what was, what is, and whether the one replaces the other
@@ -231,6 +281,7 @@ class Subscriber:
     def release(self) -> Iterator[None]:
         """Lets go of all targets, yielding now and then."""
         self.stopped = True
+        self._held.clear()
         while self.targets:
             for _ in range(min(_TARGETS_AT_ONCE, len(self.targets))):
                 _, entries = self.targets.popitem()

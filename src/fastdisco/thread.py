@@ -37,7 +37,9 @@ class Asynchronous(Protocol):
         dialect: str | None = None,
     ) -> APIWatcher: ...
 
-    async def get_object(self, config: KubernetesSDConfig, role: str, namespace: str, name: str) -> Mapping[str, Any] | None: ...
+    async def get_object(
+        self, config: KubernetesSDConfig, role: str, namespace: str, name: str, *, dialect: str | None = None
+    ) -> Mapping[str, Any] | None: ...
 
     def status(self) -> dict[str, Any]: ...
 
@@ -101,9 +103,11 @@ class DiscoveryThread:
 
         return APIWatcherThread(self, self._do(watch))
 
-    def get_object(self, config: KubernetesSDConfig, role: str, namespace: str, name: str) -> Mapping[str, Any] | None:
+    def get_object(
+        self, config: KubernetesSDConfig, role: str, namespace: str, name: str, *, dialect: str | None = None
+    ) -> Mapping[str, Any] | None:
         """As `Discovery.get_object`."""
-        return self._wait(lambda: self._discovery.get_object(config, role, namespace, name))
+        return self._wait(lambda: self._discovery.get_object(config, role, namespace, name, dialect=dialect))
 
     def status(self) -> dict[str, Any]:
         """As `Discovery.status`."""
