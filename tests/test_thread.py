@@ -178,7 +178,7 @@ class Stuck:
     def __init__(self) -> None:
         self.asked = threading.Event()
 
-    async def get_object(self, *_: Any) -> None:
+    async def get_object(self, *_: Any, **__: Any) -> None:
         self.asked.set()
         await asyncio.get_running_loop().create_future()
 

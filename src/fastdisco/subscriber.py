@@ -47,7 +47,10 @@ class Job(Protocol):
 class Subscriber:
     """What one configuration of a job has made of a group's objects; `working` once its first pass over them is complete."""
 
-    __slots__ = ("_held", "_makes", "_unfinished", "job", "needs", "profile", "relabeling", "revision", "role", "stale", "stopped", "targets", "working", "works")
+    __slots__ = (
+        "_held", "_makes", "_unfinished", "job", "needs", "profile", "relabeling", "revision",
+        "role", "stale", "stopped", "targets", "working", "works",
+    )  # fmt: skip
 
     def __init__(
         self, job: Job, role: str, profile: int, needs: tuple[str, ...], makes: Works, relabeling: Relabeling | None = None
