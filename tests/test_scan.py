@@ -169,3 +169,19 @@ def test_whatever_is_skipped_ends_at_its_own_bracket(kernel: str) -> None:
         assert labels_of(decoder) == {"l": text}
         decoder.feed(b",")
     assert not decoder.take_errors()
+
+
+@pytest.mark.parametrize("size", [1000, 5000, 1 << 16, 1 << 30])
+def test_each_byte_is_scanned_once(size: int) -> None:
+    """However objects are cut: what is left of a block at the end of a piece is done again, and nothing else."""
+    items = [{"metadata": {"name": f"n{number}"}, "spec": ["x" * 70] * count} for number, count in enumerate((1, 10_000, 3, 20_000, 1, 1))]
+    body = list_body(items)
+    pieces = [body[start : start + size] for start in range(0, len(body), size)]
+    for kernel in kernels():
+        decoder = new_decoder(kernel)
+        for piece in pieces:
+            decoder.feed(piece)
+        decoder.end_page()
+        copied = sum(len(piece) // (1 << 14) + 2 for piece in pieces)  # a piece of an object that was begun before is copied bit by bit
+        assert len(body) // BLOCK <= decoder.blocks_scanned + 2 * len(items)
+        assert decoder.blocks_scanned <= len(body) // BLOCK + copied + 2 * len(items)

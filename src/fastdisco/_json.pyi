@@ -44,6 +44,10 @@ class Decoder:
     def unknown_events(self) -> int:
         """Events of a type that Kubernetes does not have, in all watches."""
 
+    @property
+    def blocks_scanned(self) -> int:
+        """Blocks of 64 bytes that the scanner has gone over since the decoder was made; those begun and not ended count again."""
+
     def begin_list(self) -> None:
         """A new list. Until one has been applied, items go into the store as they come; later into a side buffer."""
 

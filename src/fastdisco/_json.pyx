@@ -74,6 +74,7 @@ cdef class Decoder:
     cdef readonly bint listed
     cdef readonly bint rewound
     cdef readonly long unknown_events
+    cdef readonly long long blocks_scanned      # of 64 bytes, by the kernel
     cdef public str resource_version
 
     def __cinit__(self, Store store not None, str kind not None, *, size_t limit=64 << 20, str kernel=""):
@@ -419,9 +420,11 @@ cdef class Decoder:
 
     cdef size_t lex_more(self, const uint8_t* at, size_t length) except? 0:
         cdef size_t end
+        cdef size_t before = self.parser.scan.blocks
         if not scan_reserve(&self.parser.scan, length):
             raise MemoryError
         end = self.parser.kernel.lex(&self.parser.scan, at, length)
+        self.blocks_scanned += self.parser.scan.blocks - before + (end == 0)   # what is left of a block is done again
         if (end if end else length) > self.limit:
             raise DecodeError(f"an object above {self.limit} bytes", self.base)
         return end
