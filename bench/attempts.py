@@ -12,7 +12,8 @@ from fastdisco.synthetic import SyntheticProcess
 from .cases import ENGINE, Case, Figures
 from .jobs import Job
 from .peers import Peer
-from .peers.program import RunningPeer, Samples
+from .peers.program import RunningPeer
+from .peers.samples import Samples
 from .plan import Plan
 from .runs.child import MissingError, RunError, run
 

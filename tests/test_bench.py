@@ -21,7 +21,8 @@ from bench.cases import ENGINE, FIGURES, Below, Case, Times, ratio_of
 from bench.holds import LoopHolds
 from bench.jobs import CLOSED, Job
 from bench.peers import PEERS, peer
-from bench.peers.program import Peer, Samples
+from bench.peers.program import Peer
+from bench.peers.samples import Samples
 from bench.peers.vmagent import Vmagent
 from bench.plan import STATED, Plan, Sizes
 from bench.report import as_json, lines, table

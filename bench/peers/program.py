@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import re
 import shutil
 import socket
 import subprocess
@@ -21,34 +20,13 @@ from ..cases import Figures
 from ..jobs import CLOSED, Job
 from ..memory import peak, resident
 from ..runs.child import RunError
+from .samples import Samples
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fastdisco-peers"
 """Where `make peers` puts programs."""
 EVERY = 0.1
 """Seconds between two looks at a peer's metrics: the grain of its figures."""
 _TICKS = os.sysconf("SC_CLK_TCK")
-_SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? (\S+)$", re.MULTILINE)
-_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
-
-
-class Samples:
-    """One reading of a program's metrics."""
-
-    def __init__(self, text: str) -> None:
-        self._values: dict[str, list[tuple[dict[str, str], float]]] = {}
-        for name, labels, value in _SAMPLE.findall(text):
-            self._values.setdefault(name, []).append((dict(_LABEL.findall(labels)), float(value)))
-
-    def total(self, name: str, **labels: str) -> float:
-        """The sum of all samples of that name which have these labels."""
-        return sum(value for found, value in self._values.get(name, ()) if labels.items() <= found.items())
-
-    def by(self, name: str, label: str) -> dict[str, float]:
-        """Sums by the value of one label."""
-        sums: dict[str, float] = {}
-        for found, value in self._values.get(name, ()):
-            sums[found.get(label, "")] = sums.get(found.get(label, ""), 0.0) + value
-        return sums
 
 
 class Peer:
