@@ -12,13 +12,15 @@ from pathlib import Path
 
 from fastdisco.cli.ending import sigterm_interrupts
 
-from .cases import Case
+from .cases import UNITS, Case
 from .machine import machine, versions
 from .peers import PEERS, Peer, peer
 from .plan import Plan, Sizes
 from .progress import display
 from .report import as_json
 from .stages import STAGES
+
+_USED_BY = {"jobs": "jobs", "services": "endpoints"}  # flags for one stage
 
 
 def _names(text: str) -> list[str]:
@@ -48,7 +50,10 @@ def parser() -> argparse.ArgumentParser:
     """The flags."""
     made = argparse.ArgumentParser(prog="fastdisco-bench", description="Measures fastdisco on synthetic clusters, beside its peers.")
     made.add_argument("--stages", type=_names, default=list(STAGES), metavar="A,B", help=f"of {', '.join(STAGES)}; default: all")
-    made.add_argument("--pods", type=_count, metavar="N", help="pods in every stage; default: as the floors say")
+    made.add_argument(
+        "--pods", type=_count, metavar="N",
+        help="pods in each stage, but N/4 to 2N in `growth`, and no second, larger case in `jobs`; default: as the floors say",
+    )  # fmt: skip
     made.add_argument("--jobs", type=_count, metavar="N", help="jobs in the stage `jobs`")
     made.add_argument("--services", type=_count, metavar="N", help="services in the stage `endpoints`")
     made.add_argument(
@@ -56,7 +61,10 @@ def parser() -> argparse.ArgumentParser:
         help=f"run {' or '.join(PEERS)} through the same stages; repeatable",
     )  # fmt: skip
     made.add_argument("--encoding", choices=["json"], default="json", help="in which lists and watches are asked for")
-    made.add_argument("--quick", action="store_true", help="small sizes, once each, within a minute; floors for large sizes are left out")
+    made.add_argument(
+        "--quick", action="store_true",
+        help="small sizes, once each; a minute on two cores, with both peers about four; floors for large sizes are left out",
+    )  # fmt: skip
     made.add_argument("--seed", type=int, default=0, help="of the synthetic clusters")
     made.add_argument("--json", type=Path, metavar="FILE", help="keep everything, with versions and machine")
     return made
@@ -77,6 +85,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     A signal ends what was started, too.
     """
     arguments = parser().parse_args(argv)
+    for flag, stage in _USED_BY.items():
+        if getattr(arguments, flag) and stage not in arguments.stages:
+            parser().error(f"--{flag}: only the stage {stage} uses it, which --stages leaves out")
     if arguments.json is not None and not arguments.json.absolute().parent.is_dir():
         parser().error(f"--json: there is no directory {arguments.json.absolute().parent}")
     try:
@@ -117,9 +128,10 @@ def _kept(plan: Plan, cases: Sequence[Case], began: float) -> dict[str, object]:
         "seconds": time.time() - began,
         "machine": machine(),
         "versions": versions(),
-        "peers": {one.name: {"path": str(one.path), "version": one.version(), "remark": one.remark} for one in plan.peers},
+        "peers": {one.name: {"path": str(one.path), "version": one.version, "remark": one.remark} for one in plan.peers},
         "seed": plan.seed,
         "encoding": "json",
+        "units": UNITS,
         "sizes": asdict(plan.sizes),
         "cases": [as_json(case) for case in cases],
     }

@@ -12,7 +12,8 @@ from fastdisco.synthetic import SyntheticProcess
 from .cases import ENGINE, Case, Figures
 from .jobs import Job
 from .peers import Peer
-from .peers.program import RunningPeer, Samples
+from .peers.program import RunningPeer
+from .peers.samples import Samples
 from .plan import Plan
 from .runs.child import MissingError, RunError, run
 
@@ -67,9 +68,13 @@ def median(plan: Plan, measure: Callable[[], Figures]) -> Figures:
 
 
 def peers(plan: Plan, case: Case, measure: Callable[[Peer], Figures]) -> None:
-    """Each peer of the plan once."""
+    """Each peer of the plan once; one that has failed is left out of the cases that the stage still has, which is said once."""
     for peer in plan.peers:
-        attempt(plan, case, peer.name, partial(measure, peer))
+        if plan.left_out(case.stage, peer.name):
+            continue
+        if attempt(plan, case, peer.name, partial(measure, peer)) is None:
+            case.failures[peer.name] += "\nIt is left out of the rest of this stage."
+            plan.leave_out(case.stage, peer.name)
 
 
 def registered(plan: Plan, running: RunningPeer, server: SyntheticProcess, jobs: Sequence[Job]) -> Figures:

@@ -35,10 +35,13 @@ FIGURES = {
     "collection": Unit("longest garbage collection", "ms", 1),
     "per_pod": Unit("time per pod", "µs", 2),
     "bytes_per_pod": Unit("memory per pod", "B", 0),
-    "time_spread": Unit("time per pod: largest against smallest", "%", 1),
-    "memory_spread": Unit("memory per pod: largest against smallest", "%", 1),
+    "time_spread": Unit("time per pod: largest differs from smallest by", "%", 1),
+    "memory_spread": Unit("memory per pod: largest differs from smallest by", "%", 1),
     "kept": Unit("memory after all turnovers against that after the second", "%", 0),
 }
+
+UNITS = {name: figure.unit or "1" for name, figure in FIGURES.items()} | {"listed": "s"}
+"""Of every figure that a case keeps, also of those that are not shown; 1 is a mere number."""
 
 
 @dataclass(frozen=True, slots=True)

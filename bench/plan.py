@@ -45,7 +45,7 @@ class Sizes:
 
     @classmethod
     def quick(cls) -> Sizes:
-        """Everything within a minute on two cores, without peers."""
+        """Everything within a minute on two cores without peers, in about four with both."""
         return cls(
             sync=5_000, events=2_000, delay=5_000, jobs=20, pods_of_jobs=1_000, pods_of_jobs_alone=5_000, services=20, endpoints=5_000,
             decode=1_000, clients=500, growth=2_500, roles=1_000, turnovers=1_000, burst=10_000, burst_of_jobs=2_000, seconds=2.0,
@@ -54,7 +54,7 @@ class Sizes:
 
     @classmethod
     def of_pods(cls, pods: int) -> Sizes:
-        """The same number of pods in every stage; growth ends with twice as many."""
+        """The same number of pods in each stage, in `growth` a quarter of it to twice as many; none for the larger case of `jobs`."""
         return cls(
             sync=pods, events=pods, delay=pods, pods_of_jobs=pods, pods_of_jobs_alone=0, endpoints=pods, decode=pods, clients=pods,
             growth=max(1, pods // 4), roles=pods, turnovers=pods,
@@ -75,10 +75,19 @@ class Plan:
     """Seconds that one run may take, or a peer until it shows what is waited for."""
     say: Callable[[str], None] = field(default=lambda _: None)
     """Is told what is done now."""
+    _failed: set[tuple[str, str]] = field(default_factory=set)
 
     def stated(self, *names: str) -> bool:
         """Whether these sizes are those that the floors are for."""
         return all(getattr(self.sizes, name) == getattr(STATED, name) for name in names)
+
+    def left_out(self, stage: str, peer: str) -> bool:
+        """Whether that peer has failed in that stage."""
+        return (stage, peer) in self._failed
+
+    def leave_out(self, stage: str, peer: str) -> None:
+        """It has failed, and would do so again in each case that the stage still has."""
+        self._failed.add((stage, peer))
 
     @contextmanager
     def server(self, pods: int, **options: Any) -> Iterator[SyntheticProcess]:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from .cases import Case
-from .report import lines, table
+from .report import lines, tables
 
 
 class Display(Protocol):
@@ -66,5 +66,6 @@ class _Rich:
         self.bar.update(self._task, description=doing)
 
     def show(self, cases: Sequence[Case]) -> None:
-        self.bar.console.print(table(cases))
+        for one in tables(cases, self.bar.console):
+            self.bar.console.print(one)
         self.bar.advance(self._task)

@@ -9,25 +9,29 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from rich.console import Console
 
 from bench.__main__ import main
-from bench.attempts import attempt, median, registered
-from bench.cases import ENGINE, FIGURES, Below, Case, Times, ratio_of
+from bench.attempts import attempt, median, peers, registered
+from bench.cases import ENGINE, FIGURES, UNITS, Below, Case, Times, ratio_of
 from bench.holds import LoopHolds
 from bench.jobs import CLOSED, Job
 from bench.peers import PEERS, peer
-from bench.peers.program import Peer, Samples
+from bench.peers.program import Peer
+from bench.peers.samples import Samples
 from bench.peers.vmagent import Vmagent
 from bench.plan import STATED, Plan, Sizes
-from bench.report import as_json, lines, table
+from bench.report import as_json, lines, tables
 from bench.runs import clients, decode, dialects, engine, roles, turnovers
 from bench.runs.child import MissingError, RunError, answer, run
-from bench.stages import STAGES
+from bench.stages import STAGES, growth
 from fastdisco.config import DIALECTS
 from fastdisco.synthetic import SyntheticProcess
 
@@ -94,6 +98,8 @@ def test_floors_hold_for_the_sizes_that_they_were_stated_for_alone() -> None:
         (["--jobs", "many"], "must be a whole number above 0, not 'many'"),
         (["--encoding", "protobuf"], "invalid choice: 'protobuf'"),
         (["--json", "/nowhere/at/all.json"], "there is no directory /nowhere/at"),
+        (["--stages", "sync,endpoints", "--jobs", "3"], "--jobs: only the stage jobs uses it"),
+        (["--stages", "jobs", "--services", "3"], "--services: only the stage endpoints uses it"),
         (["--slow"], "unrecognized arguments: --slow"),
     ],
 )
@@ -105,6 +111,22 @@ def test_wrong_usage_is_told_before_anything_runs(flags: list[str], words: str, 
     assert words in capsys.readouterr().err
 
 
+def test_the_help_says_what_holds_when(capsys: pytest.CaptureFixture[str]) -> None:
+    """How long --quick takes with peers, and where --pods is another number."""
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    for words in ("a minute on two cores, with both peers about four", "N/4 to 2N in `growth`", "no second, larger case in `jobs`"):
+        assert words in said
+
+
+def test_the_units_are_those_of_the_readme() -> None:
+    """Each figure that `--json` keeps, with its unit, has a row there."""
+    text = (Path(__file__).parents[1] / "bench" / "README.md").read_text().partition("| figure | unit |")[2].partition("\n## ")[0]
+    rows = [line.split("|") for line in text.splitlines() if line.startswith("| `")]
+    assert {name.strip("` "): row[2].strip() for row in rows for name in row[1].split(",")} == UNITS
+
+
 def test_a_peer_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Neither built nor on PATH: the message says how to name it."""
     monkeypatch.setattr("bench.peers.program.CACHE", tmp_path)
@@ -112,8 +134,32 @@ def test_a_peer_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch, tmp_p
     with pytest.raises(ValueError, match="give prometheus=PATH"):
         peer("prometheus")
     program = tmp_path / "other"
-    program.touch(mode=0o755)
+    script(program, "echo prometheus, version 3")
     assert peer(f"prometheus={program}").path == program
+    assert peer(f"prometheus={program}").version == "prometheus, version 3"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("#!/bin/sh\necho first; echo what is $1 >&2; exit 3\n", r"ended with status 3:\nfirst\nwhat is -version$"),
+        ("#!/bin/sh\nkill -9 $$\n", r"ended with signal 9 and wrote nothing$"),
+        ("", r"cannot be started: Exec format error$"),
+    ],
+)
+def test_a_program_that_is_no_peer_is_told_before_anything_runs(tmp_path: Path, text: str, words: str) -> None:
+    """It is asked for its version once; what it wrote is told as text."""
+    program = tmp_path / "vmagent"
+    program.write_text(text)
+    program.chmod(0o755)
+    with pytest.raises(ValueError, match=words):
+        peer(f"vmagent={program}")
+
+
+def script(path: Path, text: str) -> None:
+    """A program that does so for `-version`, or what is asked first."""
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
 
 
 SHAPE = {"stage", "case", "results", "ratios", "floors", "failures", "absent"}
@@ -131,6 +177,7 @@ def test_each_stage_measures_and_checks(stage: str) -> None:
         assert case.failures == {}
         for figures in case.results.values():
             shown = set(figures) & set(FIGURES)
+            assert set(figures) <= set(UNITS)
             assert shown
             assert all(figures[name] >= 0 for name in shown - {"per_pod", "bytes_per_pod", "time_spread", "memory_spread"})
         assert ENGINE in case.results or set(case.results) == {"aiohttp", "protocol"}
@@ -146,10 +193,11 @@ def test_the_command_prints_plain_lines_and_keeps_everything_as_json(tmp_path: P
     assert "\x1b" not in done.stdout
     assert "starting a cluster of 30 pods" in done.stderr
     kept = json.loads(file.read_text())
-    assert set(kept) == {"began", "seconds", "machine", "versions", "peers", "seed", "encoding", "sizes", "cases"}
+    assert set(kept) == {"began", "seconds", "machine", "versions", "peers", "seed", "encoding", "units", "sizes", "cases"}
     assert set(kept["machine"]) == {"cpu", "cores", "memory_mb", "kernel", "python"}
     assert kept["versions"]["uvloop"]
     assert (kept["seed"], kept["encoding"], kept["sizes"]["decode"]) == (7, "json", 30)
+    assert (kept["units"]["wall"], kept["units"]["throughput"], kept["units"]["rendered"]) == ("s", "MB/s", "1")
     assert [case["stage"] for case in kept["cases"]] == ["decode", "decode", "roles"]
     assert all(set(case) == SHAPE for case in kept["cases"])
     assert set(kept["cases"][0]["ratios"]) == set(kept["cases"][0]["results"]) - {ENGINE}
@@ -176,13 +224,45 @@ def test_a_missed_floor_is_said_plainly() -> None:
     ]
 
 
+def printed(width: int, *cases: Case) -> list[str]:
+    """The lines that a terminal so wide shows of the cases of a stage."""
+    console = Console(file=io.StringIO(), width=width)
+    for one in tables(cases, console):
+        console.print(one)
+    return [line.rstrip() for line in console.file.getvalue().splitlines()]  # type: ignore[attr-defined]
+
+
 def test_the_table_says_the_same() -> None:
-    """On a terminal; one column for each of those who took part."""
-    console = Console(file=io.StringIO(), width=200)
-    console.print(table([a_case()]))
-    written = console.file.getvalue()  # type: ignore[attr-defined]
-    for text in ("fastdisco", "vmagent", "prometheus", "25.00 s (12 ×)", "8 × the best: MISSED", "below 200 MB: met", "it ended"):
-        assert text in written
+    """On a terminal: the case above its rows, a column for each of those who have figures there, and the rest below."""
+    other = Case("sync", "bytes [thrown] away", results({}, aiohttp={"wall": 1.0}), (), {"vmagent": "vmagent ended:\nwhy [] so"})
+    assert [line.split() for line in printed(60, a_case(), other)] == [
+        line.split()
+        for line in """\
+sync
+3 pods
+                 fastdisco             vmagent
+  wall              2.00 s      25.00 s (12 ×)
+  peak memory       150 MB    1,000 MB (6.7 ×)
+  floor of wall: 12 × the best: met
+  floor of peak memory: 8 × the best: MISSED
+  floor of peak memory: below 200 MB: met
+  prometheus: FAILED: it ended
+  lightkube: lightkube is not installed
+
+bytes [thrown] away
+            aiohttp
+  wall       1.00 s
+  vmagent: FAILED: vmagent ended:
+    why [] so
+""".split("\n")
+    ]
+
+
+def test_figures_are_never_broken() -> None:
+    """At 80 columns the widest delays of both peers have room; where a table has none the case is told in plain lines."""
+    wide = Case("events", "pods", results({"p50": 0.39, "collection": 1.0}, vmagent={"p50": 1114.2}, prometheus={"p50": 16166.0}))
+    assert any("0.39 ms    1,114.2 ms (2,857 ×)    16,166.0 ms (41,451 ×)" in line for line in printed(80, wide))
+    assert printed(60, wide)[1].startswith("events: pods: delay p50: fastdisco 0.39 ms; vmagent")
 
 
 def test_who_is_not_installed_has_not_failed() -> None:
@@ -319,8 +399,54 @@ def test_a_peer_with_other_targets_is_waited_for_in_vain(server: SyntheticProces
         with pytest.raises(RunError, match=r"after 0\.2 s still waiting for 120 targets of 1 jobs"):
             registered(Plan(timeout=0.2), running, server, [job])
         running.stop()
-        with pytest.raises(RunError, match="vmagent ended"):
+        with pytest.raises(RunError, match="vmagent ended with signal 9 and wrote nothing"):
             running.samples()
+
+
+def test_a_peer_that_fails_is_told_once_a_stage() -> None:
+    """Later cases of the stage go on without it; another stage tries again."""
+    plan = Plan(peers=[Vmagent(Path("/bin/vmagent")), PEERS["prometheus"](Path("/bin/prometheus"))])
+    tried: list[str] = []
+
+    def measure(one: Peer) -> dict[str, float]:
+        tried.append(one.name)
+        if one.name == "vmagent":
+            raise RunError("vmagent ended with status 1:\nno such flag")
+        return {"wall": 1.0}
+
+    cases = [Case("sync", "a"), Case("sync", "b"), Case("events", "a")]
+    for case in cases:
+        peers(plan, case, measure)
+    assert tried == ["vmagent", "prometheus", "prometheus", "vmagent", "prometheus"]
+    assert [set(case.failures) for case in cases] == [{"vmagent"}, set(), {"vmagent"}]
+    assert list(lines(cases[0]))[1].splitlines() == [
+        "sync: a: vmagent: FAILED: vmagent ended with status 1:", "    no such flag", "    It is left out of the rest of this stage.",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("sizes", "told"),
+    [
+        (STATED, True),
+        (Sizes.of_pods(200_000), True),
+        (Sizes.of_pods(50_000), False),
+        (Sizes.quick(), False),
+        (replace(STATED, repeats=1), False),
+    ],
+)
+def test_how_far_sizes_differ_is_told_of_large_ones_alone(sizes: Sizes, told: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of small ones, and of single runs, it would be the noise of the machine."""
+
+    def best(_: Plan, case: Case, server: Any, __: Any) -> dict[str, float]:
+        case.results[ENGINE] = {"wall": 1.0 + server.pods * 1e-5, "steady": 50.0 + server.pods * 1e-3, "hold": 1.0}
+        return case.results[ENGINE]
+
+    monkeypatch.setattr(Plan, "server", lambda _, pods: nullcontext(SimpleNamespace(pods=pods)))
+    monkeypatch.setattr(growth, "best", best)
+    monkeypatch.setattr(growth, "app_near", lambda *_: "a")
+    cases = list(growth.measure(Plan(sizes)))
+    assert len(cases) == (6 if told else 5)
+    assert any("time_spread" in case.results[ENGINE] for case in cases) is told
 
 
 @pytest.mark.parametrize("job", [Job("a"), Job("b", "endpointslice", app="x", ready=True)])
@@ -329,11 +455,22 @@ def test_the_last_rule_sends_every_scrape_to_a_closed_port(job: Job) -> None:
     assert job.rules()[-1] == {"target_label": "__address__", "replacement": CLOSED}
 
 
+_ASKED = """#!{python}
+import os, pathlib, socket, sys, time
+if "-version" not in sys.argv:
+    port = next(flag.rpartition(":")[2] for flag in sys.argv if flag.startswith("-httpListenAddr="))
+    asked = socket.create_server(("127.0.0.1", int(port))).accept()
+    pathlib.Path("{noted}").write_text(str(os.getpid()))
+    time.sleep(600)
+"""
+"""Notes its process id when it is asked for its metrics, and never answers."""
+
+
 def test_a_signal_ends_the_peer_too(tmp_path: Path) -> None:
     """Nothing that was started is left running."""
     program, noted = tmp_path / "vmagent", tmp_path / "pid"
     os.mkfifo(noted)
-    program.write_text(f"#!/bin/sh\necho $$ > {noted}\nexec sleep 600\n")
+    program.write_text(_ASKED.format(python=sys.executable, noted=noted))
     program.chmod(0o755)
     command = [sys.executable, "-m", "bench", "--stages", "sync", "--pods", "20", "--peer", f"vmagent={program}"]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from ..runs.child import RunError
 from .program import Peer, find
 from .prometheus import Prometheus
 from .vmagent import Vmagent
@@ -24,4 +25,9 @@ def peer(text: str) -> Peer:
         raise ValueError(f"{name} is neither where `make peers` puts it nor on PATH; give {name}=PATH")
     if not os.access(found, os.X_OK) or found.is_dir():
         raise ValueError(f"{found} is no program")
-    return PEERS[name](found)
+    made = PEERS[name](found)
+    try:
+        made.version  # noqa: B018 - whether it starts at all is told before anything is measured
+    except RunError as error:
+        raise ValueError(f"{found} is no {name}: {error}") from None
+    return made

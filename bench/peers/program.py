@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import re
 import shutil
 import socket
 import subprocess
@@ -14,6 +13,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
@@ -21,34 +21,15 @@ from ..cases import Figures
 from ..jobs import CLOSED, Job
 from ..memory import peak, resident
 from ..runs.child import RunError
+from .samples import Samples
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fastdisco-peers"
 """Where `make peers` puts programs."""
 EVERY = 0.1
 """Seconds between two looks at a peer's metrics: the grain of its figures."""
+_ANSWERS = 10.0  # seconds in which a program must tell its version
+_LAST_LINES = 5
 _TICKS = os.sysconf("SC_CLK_TCK")
-_SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? (\S+)$", re.MULTILINE)
-_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
-
-
-class Samples:
-    """One reading of a program's metrics."""
-
-    def __init__(self, text: str) -> None:
-        self._values: dict[str, list[tuple[dict[str, str], float]]] = {}
-        for name, labels, value in _SAMPLE.findall(text):
-            self._values.setdefault(name, []).append((dict(_LABEL.findall(labels)), float(value)))
-
-    def total(self, name: str, **labels: str) -> float:
-        """The sum of all samples of that name which have these labels."""
-        return sum(value for found, value in self._values.get(name, ()) if labels.items() <= found.items())
-
-    def by(self, name: str, label: str) -> dict[str, float]:
-        """Sums by the value of one label."""
-        sums: dict[str, float] = {}
-        for found, value in self._values.get(name, ()):
-            sums[found.get(label, "")] = sums.get(found.get(label, ""), 0.0) + value
-        return sums
 
 
 class Peer:
@@ -61,10 +42,20 @@ class Peer:
     def __init__(self, path: Path) -> None:
         self.path = path
 
+    @cached_property
     def version(self) -> str:
-        """What it says of itself."""
-        done = subprocess.run([self.path, *self.version_flags], capture_output=True, text=True, check=False)
-        return (done.stdout + done.stderr).strip().partition("\n")[0]
+        """What it says of itself, which may be nothing; RunError if it cannot be started or does not know the question."""
+        command = [str(self.path), *self.version_flags]
+        try:
+            done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_ANSWERS, check=False)
+        except OSError as error:
+            raise RunError(f"{self.path} cannot be started: {error.strerror}") from None
+        except subprocess.TimeoutExpired:
+            raise RunError(f"{' '.join(command)} did not end within {_ANSWERS:g} s") from None
+        said = (done.stdout + done.stderr).decode(errors="replace")
+        if done.returncode:
+            raise RunError(ending(" ".join(command), done.returncode, said))
+        return said.strip().partition("\n")[0]
 
     version_flags: ClassVar[tuple[str, ...]] = ("--version",)
 
@@ -121,8 +112,8 @@ class RunningPeer:
 
     def samples(self) -> Samples:
         """Its metrics now; none while it does not listen yet. RunError if it has ended."""
-        if self._process.poll() is not None:
-            raise RunError(f"{self.peer.name} ended: {self._log.read_text(errors='replace').strip().splitlines()[-1:]}")
+        if (status := self._process.poll()) is not None:
+            raise RunError(ending(self.peer.name, status, self._log.read_text(errors="replace")))
         try:
             with urllib.request.urlopen(self._url, timeout=60) as answer:
                 return Samples(answer.read().decode())
@@ -153,6 +144,13 @@ class RunningPeer:
         """End it, and wait."""
         self._process.kill()
         self._process.wait()
+
+
+def ending(program: str, status: int, written: str) -> str:
+    """How a program ended that should not have, with the last lines of what it wrote; `status` is below 0 for a signal."""
+    how = f"status {status}" if status >= 0 else f"signal {-status}"
+    last = [line.rstrip() for line in written.splitlines() if line.strip()][-_LAST_LINES:]
+    return f"{program} ended with {how}" + (":\n" + "\n".join(last) if last else " and wrote nothing")
 
 
 def free_port() -> int:

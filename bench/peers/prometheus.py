@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from .program import Peer, Samples
+from .program import Peer
+from .samples import Samples
 
 
 class Prometheus(Peer):

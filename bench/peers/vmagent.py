@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from .program import Peer, Samples
+from .program import Peer
+from .samples import Samples
 
 _OBJECTS = "vm_promscrape_discovery_kubernetes_objects"
 

@@ -11,7 +11,8 @@ from ..attempts import engine, keep, peers
 from ..cases import Below, Case, Figures
 from ..jobs import Job
 from ..peers import Peer
-from ..peers.program import RunningPeer, Samples
+from ..peers.program import RunningPeer
+from ..peers.samples import Samples
 from ..plan import Plan, app_near
 from ..runs.child import RunError
 from .sync import HOLD

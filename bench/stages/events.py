@@ -13,7 +13,7 @@ from ..attempts import burst, engine, keep, peers, registered
 from ..cases import Below, Case, Figures, Times
 from ..jobs import Job
 from ..peers import Peer
-from ..peers.program import Samples
+from ..peers.samples import Samples
 from ..plan import MANY_APPS, Plan, app_near
 from .sync import HOLD
 
