@@ -4,6 +4,9 @@ from libc.stdint cimport uint32_t, uint64_t
 from ._core cimport IdTable, Symbols
 from ._index cimport index_t
 
+cdef enum:
+    RECENT = 128
+
 cdef class Memo(IdTable):
     cdef Symbols symbols
     cdef readonly uint32_t width    # ids of a key
@@ -11,6 +14,7 @@ cdef class Memo(IdTable):
     cdef bint owns                  # outcomes are symbols, owned
     cdef bint ages                  # what only this table has, and nobody has asked for since the sweep before, is given up
     cdef uint32_t stride
+    cdef uint32_t[RECENT] recent    # of keys of one id, by its low bits: the entry found last
     cdef uint32_t* entries          # from 1 on: hash, used, key, outcome
     cdef uint32_t top, free, capacity
     cdef uint32_t bound             # entries; then all are forgotten

@@ -45,13 +45,20 @@ cdef class Memo(IdTable):
 
     cdef uint32_t* find(self, const uint32_t* key) noexcept:
         """The outcome, or NULL."""
-        cdef uint32_t hash = hash_words(key, self.width)
-        cdef index_probe_t probe = index_probe(&self.index, hash)
-        cdef uint32_t id
+        cdef uint32_t id = self.recent[key[0] & (RECENT - 1)] if self.width == 1 else 0
         cdef uint32_t* entry
         if self.given_up:
             return NULL
         self.lookups += 1
+        if id and id <= self.top:
+            # the entry may be that of another key by now, or of none
+            entry = self.entries + <size_t> id * self.stride
+            if entry[USED] and entry[KEY] == key[0]:
+                self.hits += 1
+                entry[USED] = LATELY
+                return entry + KEY + 1
+        cdef uint32_t hash = hash_words(key, self.width)
+        cdef index_probe_t probe = index_probe(&self.index, hash)
         while True:
             id = index_next(&probe)
             if id == 0:
@@ -62,6 +69,8 @@ cdef class Memo(IdTable):
             if memcmp(entry + KEY, key, self.width * sizeof(uint32_t)) == 0:
                 self.hits += 1
                 entry[USED] = LATELY
+                if self.width == 1:
+                    self.recent[key[0] & (RECENT - 1)] = id
                 return entry + KEY + self.width
 
     cdef uint32_t* remember(self, const uint32_t* key, const uint32_t* outcome) except? NULL:

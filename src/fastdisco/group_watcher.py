@@ -329,10 +329,12 @@ class GroupWatcher:
         """A subscriber that fails is told to its job, and holds no other up."""
         try:
             for _ in steps:
-                await turn.breathe()
+                if turn.is_over:
+                    await turn.breathe()
         except Exception as error:  # noqa: BLE001  a job's rules must not stop its neighbours
             subscriber.job.failed(error)
-        await turn.breathe()
+        if turn.is_over:
+            await turn.breathe()
 
     # ---- explaining ----
 
@@ -456,8 +458,12 @@ class _Turn:
         self._seconds = seconds
         self._began = perf_counter()
 
+    @property
+    def is_over(self) -> bool:
+        return perf_counter() - self._began > self._seconds
+
     async def breathe(self) -> None:
-        if perf_counter() - self._began > self._seconds:
+        if self.is_over:
             await asyncio.sleep(0)
             self._began = perf_counter()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from ._relabel import Relabeling
     from .works import Entry, Works
 
-    Rendered = Sequence[tuple[int, tuple[tuple[int, Labels], ...]]]
+    Targets = tuple[tuple[int, Labels], ...]
+    Rendered = Sequence[tuple[int, Targets]]
     """(key, ((position, labels), …)): a key names a part of an object, a position a target in it."""
 
 PART_BITS = 24
@@ -20,6 +21,9 @@ PART_BITS = 24
 
 _TARGETS_AT_ONCE = 32
 """Constructor calls between two chances to let the loop go on."""
+
+_OBJECTS_AT_ONCE = 10
+"""Small ones that change in place."""
 
 _PARTS_AT_ONCE = 500
 """Of one object, compared between two such chances."""
@@ -89,11 +93,17 @@ class Subscriber:
         if self.relabeling is None:
             rendered = batch.targets(self.role, self.profile, below)
         else:
-            rendered = yield from self._survivors(self.relabeling, batch, below)
+            relabeling = self.relabeling
+            rendered, row = relabeling.survivors(batch, self.role, self.profile, below, effort=_EFFORT_AT_ONCE)
+            while row is not None:
+                yield
+                more, row = relabeling.survivors(batch, self.role, self.profile, below, row=row, effort=_EFFORT_AT_ONCE)
+                rendered += more
         if self._held or batch.unfinished:
             keys, rendered = self._hold(keys, rendered, batch.unfinished, walking)
-        if rendered or not self.targets.keys().isdisjoint(keys):
-            yield from self.apply(keys, rendered)
+        known = self.targets.keys() & keys
+        if rendered or known:
+            yield from self._bring(rendered, known)
 
     def end_pass(self) -> Iterator[None]:
         """Applies also what there is of an object that changes are in the middle of: the pass has promised to show all."""
@@ -101,14 +111,6 @@ class Subscriber:
         self._held.clear()
         if held:
             yield from self.apply(held.keys(), [part for part in sorted(held.items()) if part[1]])
-
-    def _survivors(self, relabeling: Relabeling, batch: Batch, below: int | None) -> Generator[None, None, Rendered]:
-        rendered, row = relabeling.survivors(batch, self.role, self.profile, below, effort=_EFFORT_AT_ONCE)
-        while row is not None:
-            yield
-            more, row = relabeling.survivors(batch, self.role, self.profile, below, row=row, effort=_EFFORT_AT_ONCE)
-            rendered += more
-        return rendered
 
     def _hold(
         self, keys: AbstractSet[int], rendered: Rendered, unfinished: int, walking: bool
@@ -138,18 +140,29 @@ class Subscriber:
         Yields now and then, between objects or constructor calls, so that long work can be spread over turns of the loop. Each
         object changes at once: nothing is told of it before all its works are made.
         """
-        if self.targets.keys().isdisjoint(keys):
+        return self._bring(rendered, self.targets.keys() & keys)
+
+    def _bring(self, rendered: Rendered, known: AbstractSet[int]) -> Iterator[None]:
+        """`known` are the parts, of those that were rendered, that have targets already."""
+        if not known:
             yield from self._add(rendered)
             return
         fresh = dict(rendered)
-        objects: dict[int, list[int]] = {}
-        for key in sorted(fresh.keys() | (self.targets.keys() & keys)):
-            objects.setdefault(key >> PART_BITS, []).append(key)
-        for parts in objects.values():
-            if self.stopped:
-                return
-            yield from self._replace(parts, fresh)
+        keys = sorted(known | fresh.keys())
+        start, changed = 0, 0
+        while start < len(keys) and not self.stopped:
+            slot, end = keys[start] >> PART_BITS, start + 1
+            while end < len(keys) and keys[end] >> PART_BITS == slot:
+                end += 1
+            if end - start == 1 and self._replace_in_place(keys[start], fresh.get(keys[start], ())):
+                changed += 1
+                if changed % _OBJECTS_AT_ONCE == 0:
+                    yield
+            else:
+                yield from self._replace(keys[start:end], fresh)
+            start = end
             self.revision += 1
+        yield
 
     def _add(self, rendered: Rendered) -> Iterator[None]:
         """Parts of objects that had no targets, the parts of an object one after the other."""
@@ -191,6 +204,39 @@ class Subscriber:
         self.targets.update(made)
         for work in shown:
             self.job.added(work)
+
+    def _replace_in_place(self, key: int, fresh: Targets) -> bool:
+        """An object of one part with as many targets as before, in the same positions: what most events lead to.
+
+        False, and nothing is done, where it is not so, where there are many targets, or where some may have shifted; see `_replace`.
+        """
+        before = self.targets.get(key, ())
+        if len(before) != len(fresh) or len(fresh) > _TARGETS_AT_ONCE:
+            return False
+        differing = []
+        for place, (entry, (position, labels)) in enumerate(zip(before, fresh, strict=True)):
+            if entry[0] != position:
+                return False
+            if entry[1] != labels:
+                differing.append(place)
+        if len(differing) > 1 and any(before[one][1] == fresh[other][1] for one in differing for other in differing if one != other):
+            return False
+        after = list(before)
+        changes = []
+        for place in differing:
+            old, (position, labels) = before[place], fresh[place]
+            work, is_made = self._makes.make(labels)
+            if self.stopped:
+                return True
+            after[place] = (position, labels, work if is_made else old[2])
+            changes.append((old, after[place], is_made))
+        self.targets[key] = tuple(after)
+        for old, new, is_made in changes:
+            if is_made:
+                self._tell(old, new)
+            else:
+                self._makes.keep(old, new[1])
+        return True
 
     def _replace(self, keys: list[int], fresh: dict[int, tuple[tuple[int, Labels], ...]]) -> Iterator[None]:
         """One object: a target keeps its work if some target of the object had just its labels before; else it is made anew.
