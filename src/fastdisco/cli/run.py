@@ -84,11 +84,10 @@ async def served(
     arguments: argparse.Namespace, service: Service, web_config: WebConfig, listening: socket, health: socket | None = None
 ) -> AsyncIterator[str]:
     """While it lasts, the service answers on these sockets; gives the URL of its page."""
-    tls = web_config.tls()
     lifecycle = arguments.enable_lifecycle or is_loopback(arguments.listen_address[0])
     app = make_app(service, lifecycle=lifecycle)
     web_config.protect(app)
-    listeners = [Listener(app, listening, tls=tls)]
+    listeners = [Listener(app, listening, tls=web_config.tls)]
     if health is not None:
         listeners.append(Listener(make_health_app(service), health))
     refreshing = asyncio.create_task(web_config.keep_fresh())
@@ -97,7 +96,7 @@ async def served(
             await listener.start()
         host, port = listening.getsockname()[:2]
         host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
-        yield f"{'https' if tls else 'http'}://{shown(host, port)}{service.options.route_prefix}/"
+        yield f"{'https' if web_config.tls() else 'http'}://{shown(host, port)}{service.options.route_prefix}/"
     finally:
         refreshing.cancel()
         await asyncio.gather(*(listener.stop() for listener in listeners))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +16,7 @@ from aiohttp import web
 from fastdisco.errors import ConfigError
 from fastdisco.sections import load_yaml, mapping_at
 
-from .passwords import Passwords
+from .passwords import Passwords, TooManyError
 from .rate_limit import RateLimit
 from .server_tls import ServerTLS
 
@@ -34,6 +35,8 @@ _HEADERS = (
 @dataclass(frozen=True, slots=True)
 class _Content:
     tls: ServerTLS | None = None
+    context: ssl.SSLContext | None = None
+    """As `tls` says."""
     users: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     rate_limit: RateLimit | None = None
@@ -46,8 +49,11 @@ class WebConfig:
         self._file = file
         self._content = content
         self._passwords = Passwords(content.users)
-        self._context = content.tls.context() if content.tls is not None else None
         self._seen = self._stamps()
+        self.successful = True
+        """Whether the file and those that it names were good when they were last read."""
+        self.last_success = time.time()
+        """Unix time at which they were."""
 
     @classmethod
     def read(cls, file: Path | None) -> WebConfig:
@@ -55,8 +61,8 @@ class WebConfig:
         return cls(file, _load(file) if file is not None else _Content())
 
     def tls(self) -> ssl.SSLContext | None:
-        """Of the server; it follows the files."""
-        return self._context
+        """For a connection that is made now; None without TLS."""
+        return self._content.context
 
     def protect(self, app: web.Application) -> None:
         """From now on all its handlers are behind the passwords, and all its answers have the headers."""
@@ -71,7 +77,13 @@ class WebConfig:
             return web.Response(status=429, text="Too Many Requests\n")
         if content.tls is not None and not content.tls.allows(request.get_extra_info("peercert")):
             return web.Response(status=403, text="the client's certificate is for another name\n")
-        if content.users and not await self._passwords.allow(request.headers.get("Authorization", "")):
+        try:
+            allowed = not content.users or await self._passwords.allow(
+                request.headers.get("Authorization", ""), request.remote or "", lambda: request.transport is None
+            )
+        except TooManyError:
+            return web.Response(status=503, text="too many passwords wait to be checked\n", headers={"Retry-After": "5"})
+        if not allowed:
             return web.Response(status=401, text="Unauthorized\n", headers={"WWW-Authenticate": 'Basic realm="fastdisco"'})
         return await handler(request)
 
@@ -83,7 +95,7 @@ class WebConfig:
         """For ever: follows the files; what is bad leaves all as it is."""
         if self._file is None:
             return
-        failed = ""
+        told = ""
         while True:
             await asyncio.sleep(seconds)
             stamps = await asyncio.to_thread(self._stamps)
@@ -91,23 +103,25 @@ class WebConfig:
                 continue
             try:
                 self._renew()
-                self._seen = stamps
-                failed = ""
             except ConfigError as error:
-                if str(error) != failed:
+                self.successful = False
+                if str(error) != told:
                     logger.error("the file for the web server is bad, and the one before goes on: %s", error)
-                failed = str(error)
+                told = str(error)
+            else:
+                self._seen, told = stamps, ""
+                self.successful, self.last_success = True, time.time()
+                logger.info("what %s says is followed from now on", self._file)
 
     def _renew(self) -> None:
         if self._file is None:
             return
         content = _load(self._file)
-        if (content.tls is None) != (self._context is None):
+        if (content.tls is None) != (self._content.tls is None):
             raise ConfigError(f"{self._file}: tls_server_config: TLS is turned on and off by a restart only")
-        if content.tls is not None and self._context is not None:
-            content.tls.apply_to(self._context)
+        if content.users != self._content.users:
+            self._passwords = Passwords(content.users)
         self._content = content
-        self._passwords = Passwords(content.users)
 
     def _stamps(self) -> list[tuple[int, int, int] | None]:
         files = [] if self._file is None else [self._file, *(self._content.tls.files if self._content.tls is not None else ())]
@@ -139,10 +153,9 @@ def _load(file: Path) -> _Content:
         for name, hashed in users.items():
             Passwords.check(name, hashed)
         server_tls = ServerTLS.of(mapping_at("tls_server_config", tls), file.parent) if tls else None
-        if server_tls is not None:
-            server_tls.context()  # a certificate without its key must leave the one before
         return _Content(
             server_tls,
+            server_tls.context() if server_tls is not None else None,
             {str(name): hashed for name, hashed in users.items()},
             {name: str(value) for name, value in headers.items() if value},
             RateLimit.of(mapping_at("rate_limit", limit)) if limit else None,
