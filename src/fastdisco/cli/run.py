@@ -87,6 +87,8 @@ async def served(
     lifecycle = arguments.enable_lifecycle or is_loopback(arguments.listen_address[0])
     app = make_app(service, lifecycle=lifecycle)
     web_config.protect(app)
+    if arguments.web_config_file is not None:
+        service.web_config = web_config
     listeners = [Listener(app, listening, tls=web_config.tls)]
     if health is not None:
         listeners.append(Listener(make_health_app(service), health))
