@@ -446,7 +446,7 @@ def test_prometheus_has_no_global_rules_and_stricter_durations(tmp_path: Path) -
     text = "global: {relabel_configs: [{target_label: a}]}\n" + jobs("a")
     read = load(tmp_path, text, dialect="prometheus")
     assert (len(load(tmp_path, text).jobs[0].relabel_configs), read.jobs[0].relabel_configs) == (1, ())
-    assert any("they do not run" in line for line in read.not_used)
+    assert any("they do not run" in line for line in read.warnings)
     for duration in ("30", "1.5m", "1m1h"):
         assert load(tmp_path, f"global: {{scrape_interval: {duration}}}").dialect
         (mistake,) = mistakes(tmp_path, f"global: {{scrape_interval: {duration}}}", dialect="prometheus")

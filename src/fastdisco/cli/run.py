@@ -24,7 +24,7 @@ from fastdisco.discovery import Discovery
 from fastdisco.errors import FastdiscoError
 from fastdisco.sidecar import Service, ServiceOptions, make_app, make_health_app
 from fastdisco.sidecar.listening import Listener, is_loopback, listen, shown
-from fastdisco.sidecar.loading import Options, load
+from fastdisco.sidecar.loading import Options, load, report
 from fastdisco.sidecar.web_config import WebConfig
 
 from .ending import until_signal
@@ -51,8 +51,9 @@ def run(arguments: argparse.Namespace) -> int:
     configuration = load(source)
     if configuration.dialect_reason:
         logger.info("%s", configuration.dialect_reason)
-    for line in (*configuration.warnings, *configuration.not_used):
-        logger.warning("%s", line)
+    report(configuration)
+    if arguments.once and not configuration.jobs:
+        raise FastdiscoError(f"{arguments.config}: no job has kubernetes_sd_configs: there is nothing to write")
     if arguments.once:
         return uvloop.run(until_signal(_once(arguments, source, configuration)))
     with ExitStack() as stack:
