@@ -69,8 +69,8 @@ class Service:
         self.discovery = discovery
         self.polls = Polls()
         self.exports = Exports(discovery)
-        self.jobs = Jobs(discovery, self.exports)
         self.past = Past(options.state, options.state_max_age)
+        self.jobs = Jobs(discovery, self.exports, self.past)
         self.reload = Reload(source, self.jobs) if source is not None else None
         self.file_sd: FileSD | None = None
         if options.file_sd_directory is not None:
@@ -90,6 +90,7 @@ class Service:
         await asyncio.to_thread(self.past.read)
         if configuration is not None:
             await self.jobs.apply(configuration)
+            self.jobs.bury(self.past.names)
         if self.file_sd is not None and keep_files:
             self._go_on(self.file_sd.go_on)
         self._go_on(lambda: self.past.keep(self.jobs, self.exports))
