@@ -19,7 +19,7 @@ import bcrypt
 import orjson
 import pytest
 
-from fastdisco.sidecar.file_sd import file_of
+from fastdisco.sidecar.job_files import file_of
 from fastdisco.synthetic import SyntheticProcess
 from tests.peers.programs import free_port
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from fastdisco.configuration import Configuration
-from fastdisco.sidecar.file_sd import file_of
+from fastdisco.sidecar.job_files import file_of
 from fastdisco.sidecar.jobs import Removed
 from fastdisco.sidecar.past import Past
 from fastdisco.sidecar.state_file import read

@@ -103,10 +103,15 @@ class SidecarMetrics(Collector):
             return
         failures = CounterMetricFamily(self._prefix + "file_sd_write_failures", "Files that could not be written.", labels=["job"])
         left_out = GaugeMetricFamily(self._prefix + "file_sd_targets_without_address", "Targets that were left out.", labels=["job"])
+        restored = CounterMetricFamily(
+            self._prefix + "file_sd_restored", "Files written again since somebody else had removed or changed them.", labels=["job"]
+        )
         for job in self._service.discovery.jobs:
             failures.add_metric([job], files.failures[job])
+            restored.add_metric([job], files.restored[job])
             left_out.add_metric([job], files.without_address.get(job, 0))
         yield failures
+        yield restored
         yield left_out
 
     def _reloads(self) -> Iterator[Metric]:
