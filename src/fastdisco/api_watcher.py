@@ -101,8 +101,10 @@ class APIWatcher:
 
     @property
     def is_settled(self) -> bool:
-        """Whether every path has been listed, or was refused for good."""
-        return self.is_synced or all(group.settled(one.needs) for group, one in self._subscribers)
+        """Whether it has synced, or will not: every path has an answer, and of its own roles all were refused for good."""
+        if self.is_synced:
+            return True
+        return all(group.settled(one.needs) and not group.listed(one.role) for group, one in self._subscribers)
 
     @property
     def is_evaluated(self) -> bool:

@@ -62,6 +62,8 @@ class FileSD:
     ) -> None:
         self.failures: Counter[str] = Counter()
         """Writes that failed, by job."""
+        self.reported: dict[str, str] = {}
+        """Why the last write failed, by job; those whose files are right have no entry."""
         self.restored: Counter[str] = Counter()
         """Files that were written again since somebody had removed or changed them, by job."""
         self.without_address: dict[str, int] = {}
@@ -73,7 +75,6 @@ class FileSD:
         self._now = now
         self._written: dict[str, _Written] = {}
         self._emptied: set[str] = set()
-        self._reported: dict[str, str] = {}
 
     def prepare(self) -> None:
         """FastdiscoError if the directory cannot be used."""
@@ -141,11 +142,11 @@ class FileSD:
         except OSError as error:
             self.failures[name] += 1
             reason = "its directory is on another file system" if error.errno == errno.EXDEV else error.strerror or str(error)
-            if self._reported.get(name) != reason:
+            if self.reported.get(name) != reason:
                 logger.error("cannot write the file of job %s: %s; the old one stays", name, reason)
-            self._reported[name] = reason
+            self.reported[name] = reason
             return False
-        self._reported.pop(name, None)
+        self.reported.pop(name, None)
         if written and name in self._written and not self._written[name].etag:
             self.restored[name] += 1
             logger.warning("the file of job %s was not as it had been written; it has been written again", name)
