@@ -19,7 +19,7 @@ import bcrypt
 import orjson
 import pytest
 
-from fastdisco.sidecar.file_sd import file_of
+from fastdisco.sidecar.job_files import file_of
 from fastdisco.synthetic import SyntheticProcess
 from tests.peers.programs import free_port
 
@@ -120,10 +120,12 @@ def test_run_once_writes_the_files_and_ends(tmp_path: Path, cluster: SyntheticPr
     assert (one.returncode, one.stderr) == (0, "")
     assert one.stdout == f"wrote the targets of 1 jobs to {directory}\n"
     assert len(orjson.loads(file_of(directory, "a b", "json").read_bytes())) == 150
-    gone = configuration(tmp_path, f"http://127.0.0.1:{free_port()}", "gone")
+    gone = configuration(tmp_path, f"http://127.0.0.1:{free_port()}", "gone", "too")
     two = done("run", "--config", str(gone), "--once", "--file-sd.directory", str(directory), "--timeout=0.2", "--log.level=error")
     assert (two.returncode, two.stdout) == (1, "")
-    assert two.stderr.startswith("fastdisco run: error: job gone: /api/v1/pods (")
+    late = "no first sync within 0.2 s (--timeout SECONDS waits for longer): /api/v1/pods ("
+    assert two.stderr.startswith(f"fastdisco run: error: jobs gone, too: {late}")
+    assert two.stderr.endswith("; written: none\n")
     assert not file_of(directory, "gone", "json").exists()
 
 
@@ -147,6 +149,24 @@ def test_run_says_what_of_a_file_may_be_other_than_meant(tmp_path: Path, cluster
         assert answer(f"{url}/-/healthy") is not None
         process.terminate()
         assert 'level=warn msg="no job has kubernetes_sd_configs: there is nothing to discover"' in process.communicate(timeout=10)[1]
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_run_once_does_not_wait_for_what_is_refused(tmp_path: Path, status: int) -> None:
+    """The files of the others are written, and named."""
+    directory = tmp_path / "files"
+    with SyntheticProcess(pods=20, oddities=0.0) as server:
+        server.control("faults", [{"path": "/api/v1/nodes", "status": status}])
+        file = configuration(tmp_path, server.url, "web")
+        jobs = json.loads(file.read_text())
+        jobs["scrape_configs"].append({"job_name": "nodes", "kubernetes_sd_configs": [{"role": "node", "api_server": server.url}]})
+        file.write_text(json.dumps(jobs))
+        one = done("run", "--config", str(file), "--once", f"--file-sd.directory={directory}", "--timeout=3000", "--log.level=error")
+    assert one.returncode == 1
+    assert one.stderr.startswith("fastdisco run: error: job nodes: /api/v1/nodes (")
+    assert f"status code {status}" in one.stderr
+    assert one.stderr.endswith("; written: web\n")
+    assert len(orjson.loads(file_of(directory, "web", "json").read_bytes())) == 60
 
 
 def test_run_serves_what_the_last_run_knew(tmp_path: Path) -> None:

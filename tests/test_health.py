@@ -54,6 +54,22 @@ async def test_it_is_ready_when_each_job_has_a_definite_answer() -> None:
         assert (await ready(it, "?job=none"))[0] == 404
 
 
+async def test_a_job_is_not_settled_before_its_targets_are_there() -> None:
+    """Its list alone is no answer: they are yet to be made of it."""
+    async with exporting({"pods": [pod(f"p{number}", "127.0.0.1") for number in range(3000)]}) as it:
+        await it.start(it.job("web"))
+        (job,) = it.service.jobs
+        ((group, _),) = job.subscribers
+        between = 0
+        async with asyncio.timeout(10):
+            while not job.is_synced:
+                assert not job.is_settled
+                between += group.listed("pod")
+                await asyncio.sleep(0)
+        assert job.is_settled
+        assert between
+
+
 async def test_each_job_has_its_metrics() -> None:
     """Targets, drops by rule, polls by kind of client, requests by code, bytes; those of a job that has gone go with it."""
     async with exporting({"pods": PODS}) as it:

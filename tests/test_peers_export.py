@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
-from fastdisco.sidecar.file_sd import file_of
+from fastdisco.sidecar.job_files import file_of
 from fastdisco.synthetic import SyntheticProcess
 from tests.peers.comparing import change
 from tests.peers.objects import cluster, unambiguous

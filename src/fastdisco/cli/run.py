@@ -28,6 +28,7 @@ from fastdisco.sidecar.loading import Options, load, report
 from fastdisco.sidecar.web_config import WebConfig
 
 from .ending import until_signal
+from .first_sync import may_come
 from .log import structure
 
 logger = logging.getLogger("fastdisco")
@@ -147,10 +148,19 @@ async def _once(arguments: argparse.Namespace, source: Options, configuration: C
         service = Service(discovery, service_options(arguments), source)
         try:
             await service.start(configuration, keep_files=False)
-            missing = await service.write_once(arguments.timeout)
+            missing = await service.write_once(arguments.timeout, lambda: may_come(discovery))
+            written = [job.name for job in service.jobs if job.name not in missing]
         finally:
             await service.stop()
     if missing:
-        raise FastdiscoError("; ".join(f"job {name}: {reason}" for name, reason in missing.items()))
+        raise FastdiscoError("; ".join([*_by_reason(missing), f"written: {', '.join(written) or 'none'}"]))
     os.write(sys.stdout.fileno(), f"wrote the targets of {len(configuration.jobs)} jobs to {arguments.file_sd_directory}\n".encode())
     return 0
+
+
+def _by_reason(missing: dict[str, str]) -> list[str]:
+    """Jobs of one server have the same trouble, which is told once."""
+    names: dict[str, list[str]] = {}
+    for name, reason in missing.items():
+        names.setdefault(reason, []).append(name)
+    return [f"job{'s' if len(those) > 1 else ''} {', '.join(those)}: {reason}" for reason, those in names.items()]

@@ -62,7 +62,7 @@ def make_app(service: Service, *, lifecycle: bool = True) -> web.Application:
     """Serves the jobs that the service has at the time of a request; `lifecycle`: whether a request may reload the configuration."""
     options, prefix = service.options, service.options.route_prefix
     http_sd = HttpSD(
-        service.jobs, service.exports, service.polls, service.past,
+        service.jobs, service.exports, service.polls,
         sync_wait=options.sync_wait, max_staleness=options.max_staleness, base_url=options.external_url,
     )  # fmt: skip
     routes = _Routes(service.discovery, prefix)

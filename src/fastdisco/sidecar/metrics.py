@@ -13,18 +13,20 @@ if TYPE_CHECKING:
 
     from .reload import Reload
     from .service import Service
+    from .state_file import Known
     from .web_config import WebConfig
 
-# By name: the help, and what a job says.
-_GAUGES: dict[str, tuple[str, Callable[[APIWatcher], float | None]]] = {
-    "targets": ("Targets of a job, after its rules.", lambda job: float(sum(one.works for _, one in job.subscribers))),
-    "synced": ("Whether a job has synced.", lambda job: float(job.is_synced)),
-    "last_change_timestamp_seconds": ("When the targets of a job changed last.", lambda job: job.last_change or None),
+# By name: the help, and what a job says; of one that has yet to sync there may be what the last run knew.
+_GAUGES: dict[str, tuple[str, Callable[[APIWatcher, Known | None], float | None]]] = {
+    "targets": ("Targets of a job, after its rules.", lambda job, past: float(past.targets if past else job.targets)),
+    "synced": ("Whether a job has synced.", lambda job, _: float(job.is_synced)),
+    "past": ("Whether the targets of a job are those of the last run.", lambda _, past: float(past is not None)),
+    "last_change_timestamp_seconds": ("When the targets of a job changed last.", lambda job, _: job.last_change or None),
     "last_contact_timestamp_seconds": (
         "Last word from the API server to the watcher of a job that has been out of touch longest.",
-        lambda job: job.last_contact or None,
+        lambda job, past: past.true_at if past else job.last_contact or None,
     ),
-    "refused_paths": ("Paths that the API server refuses to a job.", lambda job: float(len(job.refused_paths))),
+    "refused_paths": ("Paths that the API server refuses to a job.", lambda job, _: float(len(job.refused_paths))),
 }
 
 
@@ -48,7 +50,7 @@ class SidecarMetrics(Collector):
         for name, (text, value) in _GAUGES.items():
             gauge = GaugeMetricFamily(self._prefix + name, text, labels=["job"])
             for job in jobs:
-                if (number := value(job)) is not None:
+                if (number := value(job, self._service.jobs.past(job))) is not None:
                     gauge.add_metric([job.name], number)
             yield gauge
         yield self._drops([(job.name, job.status()) for job in jobs])
@@ -104,10 +106,15 @@ class SidecarMetrics(Collector):
             return
         failures = CounterMetricFamily(self._prefix + "file_sd_write_failures", "Files that could not be written.", labels=["job"])
         left_out = GaugeMetricFamily(self._prefix + "file_sd_targets_without_address", "Targets that were left out.", labels=["job"])
+        restored = CounterMetricFamily(
+            self._prefix + "file_sd_restored", "Files written again since somebody else had removed or changed them.", labels=["job"]
+        )
         for job in self._service.discovery.jobs:
             failures.add_metric([job], files.failures[job])
+            restored.add_metric([job], files.restored[job])
             left_out.add_metric([job], files.without_address.get(job, 0))
         yield failures
+        yield restored
         yield left_out
 
     def _reloads(self, name: str, read: Reload | WebConfig | None) -> Iterator[Metric]:

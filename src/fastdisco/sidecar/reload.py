@@ -69,11 +69,12 @@ class Reload:
         return web.Response(text="")
 
     async def when_changed(self, seconds: float = CHECK_SECONDS) -> None:
-        """For ever: reloads when a file that was read is another one than before, or other files match."""
+        """For ever: reloads when a file that was read is another one than before, or other files match; after a failure also when they are
+        again what they were."""
         while True:
             await asyncio.sleep(seconds)
             try:
-                if await asyncio.to_thread(changed, self._jobs.configuration):
+                if not self.successful or await asyncio.to_thread(changed, self._jobs.configuration):
                     await self.now()
             except (FastdiscoError, OSError) as error:
                 logger.debug("the files of the configuration cannot be read: %s", error)
