@@ -28,7 +28,9 @@ from .output import Output
 
 def run(arguments: argparse.Namespace) -> int:
     """The command, from flags to exit code."""
-    read = load_configuration(arguments.config, settings=arguments.settings, dialect=arguments.dialect, expand_env=arguments.expand_env)
+    read = load_configuration(
+        arguments.config, settings=arguments.settings, dialect=arguments.dialect, expand_env=arguments.expand_env
+    )
     jobs = {job.job_name: job for job in read.jobs}
     job = jobs.get(arguments.job)
     if job is None:

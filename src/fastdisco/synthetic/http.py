@@ -161,7 +161,9 @@ class Connection(asyncio.Protocol):
         ]
         return "\r\n".join(lines).encode("latin-1")
 
-    async def send(self, code: int, body: bytes, headers: Sequence[tuple[str, str]] = (), content_type: str = "application/json") -> None:
+    async def send(
+        self, code: int, body: bytes, headers: Sequence[tuple[str, str]] = (), content_type: str = "application/json"
+    ) -> None:
         """A whole answer with its length."""
         await self.write([self.head(code, (*headers, ("Content-Length", str(len(body)))), content_type), body])
 

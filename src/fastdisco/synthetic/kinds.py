@@ -63,11 +63,7 @@ def make_node(index: int, uid: int) -> tuple[Node, Mapping[str, Any]]:
     addresses = [{"type": "InternalIP", "address": address}, {"type": "Hostname", "address": name}]
     if index % 2 == 0:
         addresses.append({"type": "ExternalIP", "address": f"203.0.113.{index % 254 + 1}"})
-    spec = {
-        "podCIDR": f"{address4(1, index << 8)}/24",
-        "podCIDRs": [f"{address4(1, index << 8)}/24"],
-        "providerID": f"aws:///{zone}/i-{index:017x}",
-    }
+    spec = {"podCIDR": f"{address4(1, index << 8)}/24", "podCIDRs": [f"{address4(1, index << 8)}/24"], "providerID": f"aws:///{zone}/i-{index:017x}"}
     status = {
         "capacity": capacity,
         "allocatable": capacity,

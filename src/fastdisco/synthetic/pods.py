@@ -148,19 +148,8 @@ def _shape(app: App, pod: Pod) -> Shape:
     if app.owner == "StatefulSet":
         labels["statefulset.kubernetes.io/pod-name"] = "%(name)b"
     return Shape(
-        app.index,
-        app.namespace,
-        app.name,
-        app.owner,
-        app.hash,
-        app.owner_uid,
-        app.team,
-        app.port,
-        app.stack == "dual",
-        app.host_network,
-        app.init,
-        pod.phase,
-        labels,
+        app.index, app.namespace, app.name, app.owner, app.hash, app.owner_uid, app.team, app.port, app.stack == "dual",
+        app.host_network, app.init, pod.phase, labels,
     )
 
 

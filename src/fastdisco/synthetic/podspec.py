@@ -37,7 +37,7 @@ def pod_template(shape: Shape) -> Template:
     labels = dict(sorted(shape.labels.items()))
     annotations = {
         "checksum/config": shape.owner_uid.replace("-", "") * 2,
-        "example.com/description": f'serves <{shape.name}> & friends, "in" {shape.namespace}: 100% é 🚀 \u2028 \\o/',
+        "example.com/description": f"serves <{shape.name}> & friends, \"in\" {shape.namespace}: 100% é 🚀 \u2028 \\o/",
         "example.com/revision": "%(revision)b",
         "prometheus.io/port": str(shape.port + 1),
         "prometheus.io/scrape": "true",
@@ -108,11 +108,8 @@ def _spec(shape: Shape) -> dict[str, Any]:
     proxy_ports = [{"name": "http-envoy-prom", "containerPort": 15090, "protocol": "TCP"}]
     env: list[dict[str, Any]] = [
         {"name": "POD_IP", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "status.podIP"}}},
-        {
-            "name": "DATABASE_URL",
-            "value": f"postgres://{shape.name}@db.{shape.namespace}.svc:5432/{shape.name}?sslmode=verify-full&pool=10",
-        },
-        {"name": "JAVA_TOOL_OPTIONS", "value": '-XX:MaxRAMPercentage=75 -Dlog.pattern="{time} [{level}] <{thread}>" -Xlog:gc*'},
+        {"name": "DATABASE_URL", "value": f"postgres://{shape.name}@db.{shape.namespace}.svc:5432/{shape.name}?sslmode=verify-full&pool=10"},
+        {"name": "JAVA_TOOL_OPTIONS", "value": "-XX:MaxRAMPercentage=75 -Dlog.pattern=\"{time} [{level}] <{thread}>\" -Xlog:gc*"},
     ]
     probe = {"periodSeconds": 10, "failureThreshold": 3}
     probes = {
@@ -123,7 +120,7 @@ def _spec(shape: Shape) -> dict[str, Any]:
         {"name": "kube-api-access", "readOnly": True, "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"},
     ]
     resources = {"limits": {"memory": "512Mi"}, "requests": {"cpu": "50m", "memory": "128Mi"}}
-    proxy_env = [{"name": "PROXY_CONFIG", "value": '{"concurrency":2,"drainDuration":"45s"}'}]
+    proxy_env = [{"name": "PROXY_CONFIG", "value": "{\"concurrency\":2,\"drainDuration\":\"45s\"}"}]
     inits = {
         "": [],
         "once": [_container("migrate", _image(shape, "migrate"), [], env=env[:2])],

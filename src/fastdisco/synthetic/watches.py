@@ -227,3 +227,5 @@ def refusal(error: dict[str, Any]) -> StatusError:
     message = str(error.get("message", "too old resource version: 1 (2)" if code == 410 else "an error on demand"))
     reason = error.get("reason")
     return StatusError(code, message, reason=REASONS.get(code, "") if reason is None else str(reason), details=error.get("details"))
+
+
