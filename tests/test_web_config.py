@@ -19,7 +19,7 @@ import yaml
 from aiohttp import web
 
 from fastdisco.errors import ConfigError
-from fastdisco.sidecar.connections import Limits
+from fastdisco.sidecar.connection import Limits
 from fastdisco.sidecar.listening import Listener, listen
 from fastdisco.sidecar.passwords import NOBODY, Passwords, TooManyError
 from fastdisco.sidecar.rate_limit import RateLimit

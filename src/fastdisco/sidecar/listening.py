@@ -15,7 +15,8 @@ from aiohttp.web_request import BaseRequest
 
 from fastdisco.errors import FastdiscoError
 
-from .connections import Connection, Connections, Limits
+from .connection import Connection, Limits
+from .connections import Connections
 
 logger = logging.getLogger("fastdisco")
 

@@ -63,7 +63,10 @@ class Past:
         self._failed = ""  # what the log has heard of
 
     def read(self) -> None:
-        """What is too old, or no such file, is as none: it is logged, and the run goes on without. FastdiscoError if it could never be kept."""
+        """What is too old, or no such file, is as none: it is logged, and the run goes on without.
+
+        FastdiscoError if nothing could ever be kept there.
+        """
         if self._file is None:
             return
         if self._file.is_dir() or not os.access(self._file.parent, os.W_OK | os.X_OK):

@@ -1,4 +1,4 @@
-"""`--web.config.file`, as Prometheus and its exporters have it: TLS, users, and headers of answers."""
+"""What `--web.config.file` says is done, and followed when it changes."""
 
 from __future__ import annotations
 
@@ -6,19 +6,15 @@ import asyncio
 import logging
 import ssl
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from aiohttp import web
 
 from fastdisco.errors import ConfigError
-from fastdisco.sections import load_yaml, mapping_at
 
 from .passwords import Passwords, TooManyError
-from .rate_limit import RateLimit
-from .server_tls import ServerTLS
+from .web_file import WebFile, read_web_file
 
 if TYPE_CHECKING:
     from aiohttp.typedefs import Handler
@@ -27,25 +23,12 @@ logger = logging.getLogger("fastdisco")
 
 FRESH_SECONDS = 2.0
 """Between two looks at the files: certificates are renewed, and users come and go, without a restart."""
-_HEADERS = (
-    "Content-Security-Policy", "Strict-Transport-Security", "X-Content-Type-Options", "X-Frame-Options", "X-XSS-Protection",
-)  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class _Content:
-    tls: ServerTLS | None = None
-    context: ssl.SSLContext | None = None
-    """As `tls` says."""
-    users: Mapping[str, str] = field(default_factory=dict)
-    headers: Mapping[str, str] = field(default_factory=dict)
-    rate_limit: RateLimit | None = None
 
 
 class WebConfig:
     """The file as it is now; without one there is neither TLS nor a password."""
 
-    def __init__(self, file: Path | None, content: _Content) -> None:
+    def __init__(self, file: Path | None, content: WebFile) -> None:
         self._file = file
         self._content = content
         self._passwords = Passwords(content.users)
@@ -58,7 +41,7 @@ class WebConfig:
     @classmethod
     def read(cls, file: Path | None) -> WebConfig:
         """ConfigError with the key and the reason, also for a certificate that cannot be used."""
-        return cls(file, _load(file) if file is not None else _Content())
+        return cls(file, read_web_file(file) if file is not None else WebFile())
 
     def tls(self) -> ssl.SSLContext | None:
         """For a connection that is made now; None without TLS."""
@@ -116,7 +99,7 @@ class WebConfig:
     def _renew(self) -> None:
         if self._file is None:
             return
-        content = _load(self._file)
+        content = read_web_file(self._file)
         if (content.tls is None) != (self._content.tls is None):
             raise ConfigError(f"{self._file}: tls_server_config: TLS is turned on and off by a restart only")
         if content.users != self._content.users:
@@ -134,36 +117,3 @@ def _stamp(file: Path) -> tuple[int, int, int] | None:
     except OSError:
         return None
     return found.st_mtime_ns, found.st_size, found.st_ino
-
-
-def _load(file: Path) -> _Content:
-    top = dict(mapping_at("", load_yaml(file) or {}))
-    try:
-        tls = top.pop("tls_server_config", None)
-        server = dict(mapping_at("http_server_config", top.pop("http_server_config", None) or {}))
-        users = mapping_at("basic_auth_users", top.pop("basic_auth_users", None) or {})
-        limit = top.pop("rate_limit", None)
-        _refuse_others(top, "")
-        server.pop("http2", None)  # there is HTTP/1.1 only, which every client speaks
-        headers = mapping_at("http_server_config.headers", server.pop("headers", None) or {})
-        _refuse_others(server, "http_server_config.")
-        for name in headers:
-            if name not in _HEADERS:
-                raise ConfigError(f"http_server_config.headers.{name}: must be one of {', '.join(_HEADERS)}")
-        for name, hashed in users.items():
-            Passwords.check(name, hashed)
-        server_tls = ServerTLS.of(mapping_at("tls_server_config", tls), file.parent) if tls else None
-        return _Content(
-            server_tls,
-            server_tls.context() if server_tls is not None else None,
-            {str(name): hashed for name, hashed in users.items()},
-            {name: str(value) for name, value in headers.items() if value},
-            RateLimit.of(mapping_at("rate_limit", limit)) if limit else None,
-        )
-    except ConfigError as error:
-        raise ConfigError(f"{file}: {error}") from None
-
-
-def _refuse_others(left: Mapping[str, Any], path: str) -> None:
-    for key in left:
-        raise ConfigError(f"{path}{key}: unknown key")
