@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import logging
+import resource
 import ssl
 import threading
 from collections.abc import AsyncIterator
@@ -20,7 +21,7 @@ from aiohttp import web
 
 from fastdisco.errors import ConfigError
 from fastdisco.sidecar.connection import Limits
-from fastdisco.sidecar.listening import Listener, listen
+from fastdisco.sidecar.listening import Listener, default_limits, listen
 from fastdisco.sidecar.passwords import NOBODY, Passwords, TooManyError
 from fastdisco.sidecar.rate_limit import RateLimit
 from fastdisco.sidecar.web_config import WebConfig
@@ -392,6 +393,13 @@ async def test_there_are_only_so_many_connections() -> None:
                 await asyncio.sleep(0)
         for _, writer in (*idle, (None, refused)):
             writer.close()
+
+
+@pytest.mark.parametrize(("files", "connections"), [(256, 128), (1_000_000, 1000), (resource.RLIM_INFINITY, 1000)])
+def test_connections_leave_files_for_the_rest(monkeypatch: pytest.MonkeyPatch, files: int, connections: int) -> None:
+    """Watches of the API server need some, however many clients come."""
+    monkeypatch.setattr("resource.getrlimit", lambda _: (files, resource.RLIM_INFINITY))
+    assert default_limits() == Limits(connections=connections)
 
 
 @pytest.mark.parametrize("sent", [b"", b"GET / HTTP/1.1\r\nHost: x\r\n", ask("/") + b"GET / HTTP", ask("/endless")])

@@ -6,9 +6,11 @@ import asyncio
 import errno
 import logging
 import os
+import resource
 import socket
 import ssl
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 from aiohttp import web
 from aiohttp.web_request import BaseRequest
@@ -22,7 +24,6 @@ logger = logging.getLogger("fastdisco")
 
 _SHUTDOWN_SECONDS = 0.5  # for answers that are being sent
 _AGAIN_SECONDS = 0.1  # after a connection could not be accepted
-_LIMITS = Limits()
 
 
 def listen(address: tuple[str, int], flag: str) -> socket.socket:
@@ -46,6 +47,13 @@ def is_loopback(host: str) -> bool:
     return host == "localhost" or host == "::1" or host.startswith("127.")
 
 
+def default_limits() -> Limits:
+    """No more connections than half of the files that the process may have open: the other half is for watches, files and the rest."""
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    usual = Limits()
+    return usual if files == resource.RLIM_INFINITY else replace(usual, connections=min(usual.connections, files // 2))
+
+
 class Listener:
     """One socket and its application. `tls` is asked at each new connection, so that what it gives may change."""
 
@@ -55,12 +63,12 @@ class Listener:
         listening: socket.socket,
         *,
         tls: Callable[[], ssl.SSLContext | None] | None = None,
-        limits: Limits = _LIMITS,
+        limits: Limits | None = None,
     ) -> None:
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS)
         self._listening = listening
         self._tls = tls
-        self._connections = Connections(limits)
+        self._connections = Connections(limits or default_limits())
         self._accepting: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
