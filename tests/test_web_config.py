@@ -395,17 +395,26 @@ async def test_there_are_only_so_many_connections() -> None:
             writer.close()
 
 
-@pytest.mark.parametrize(("files", "connections"), [(256, 128), (1_000_000, 1000), (resource.RLIM_INFINITY, 1000)])
+@pytest.mark.parametrize(("files", "connections"), [(256, 64), (1_000_000, 1000), (resource.RLIM_INFINITY, 1000)])
 def test_connections_leave_files_for_the_rest(monkeypatch: pytest.MonkeyPatch, files: int, connections: int) -> None:
     """Watches of the API server need some, however many clients come."""
     monkeypatch.setattr("resource.getrlimit", lambda _: (files, resource.RLIM_INFINITY))
     assert default_limits() == Limits(connections=connections)
 
 
-@pytest.mark.parametrize("sent", [b"", b"GET / HTTP/1.1\r\nHost: x\r\n", ask("/") + b"GET / HTTP", ask("/endless")])
-async def test_who_does_not_go_on_is_sent_away(sent: bytes) -> None:
+@pytest.mark.parametrize(
+    ("sent", "limit"),
+    [
+        (b"", "head"),
+        (b"GET / HTTP/1.1\r\nHost: x\r\n", "head"),
+        (ask("/") + b"GET / HTTP", "idle"),
+        (ask("/"), "idle"),
+        (ask("/endless"), "unread"),
+    ],
+)
+async def test_who_does_not_go_on_is_sent_away(sent: bytes, limit: str) -> None:
     """Who asks nothing, or half of something, also after a request; and who does not read the answer."""
-    async with serving(WebConfig.read(None), head=0.05, idle=0.05, unread=0.05) as url, asyncio.timeout(10):
+    async with serving(WebConfig.read(None), **{limit: 0.05}) as url, asyncio.timeout(10):
         reader, writer = await connected(url, sent, limit=1)
         if b"endless" in sent:
             await is_closed_unread(writer)
@@ -413,6 +422,18 @@ async def test_who_does_not_go_on_is_sent_away(sent: bytes) -> None:
             await is_closed(reader)
         writer.close()
         assert await status(url) == 200
+
+
+async def test_half_of_a_further_request_has_the_deadline_of_the_first() -> None:
+    """From its first byte on; further bytes do not put it off."""
+    async with serving(WebConfig.read(None), head=0.05) as url, asyncio.timeout(10):
+        reader, writer = await connected(url, ask("/"))
+        await reader.readuntil(b"hello")
+        closed = asyncio.create_task(is_closed(reader))
+        while not closed.done():
+            writer.write(b"G")
+            await asyncio.wait([closed], timeout=0.01)
+        writer.close()
 
 
 async def is_closed_unread(writer: asyncio.StreamWriter) -> None:

@@ -48,10 +48,10 @@ def is_loopback(host: str) -> bool:
 
 
 def default_limits() -> Limits:
-    """No more connections than half of the files that the process may have open: the other half is for watches, files and the rest."""
+    """No more connections than a quarter of the files that the process may have open: there are two listeners, and half is for watches."""
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     usual = Limits()
-    return usual if files == resource.RLIM_INFINITY else replace(usual, connections=min(usual.connections, files // 2))
+    return usual if files == resource.RLIM_INFINITY else replace(usual, connections=min(usual.connections, files // 4))
 
 
 class Listener:
