@@ -11,17 +11,17 @@ from prometheus_client.registry import Collector
 if TYPE_CHECKING:
     from fastdisco.api_watcher import APIWatcher
 
-    from .service import Jobs, Service
+    from .service import Service
 
 # By name: the help, and what a job says; of one that has yet to sync there may be what the last run knew.
-_GAUGES: dict[str, tuple[str, Callable[[Jobs, APIWatcher], float | None]]] = {
-    "targets": ("Targets of a job, after its rules.", lambda jobs, job: float(jobs.targets(job))),
+_GAUGES: dict[str, tuple[str, Callable[[Service, APIWatcher], float | None]]] = {
+    "targets": ("Targets of a job, after its rules.", lambda service, job: float(service.jobs.targets(job))),
     "synced": ("Whether a job has synced.", lambda _, job: float(job.is_synced)),
-    "past": ("Whether the targets of a job are those of the last run.", lambda jobs, job: float(jobs.past(job) is not None)),
+    "past": ("Whether the targets of a job are those of the last run.", lambda service, job: float(service.jobs.past(job) is not None)),
     "last_change_timestamp_seconds": ("When the targets of a job changed last.", lambda _, job: job.last_change or None),
     "last_contact_timestamp_seconds": (
         "Last word from the API server to the watcher of a job that has been out of touch longest.",
-        lambda jobs, job: jobs.last_contact(job) or None,
+        lambda service, job: service.jobs.last_contact(job) or None,
     ),
     "refused_paths": ("Paths that the API server refuses to a job.", lambda _, job: float(len(job.refused_paths))),
 }
@@ -47,7 +47,7 @@ class SidecarMetrics(Collector):
         for name, (text, value) in _GAUGES.items():
             gauge = GaugeMetricFamily(self._prefix + name, text, labels=["job"])
             for job in jobs:
-                if (number := value(self._service.jobs, job)) is not None:
+                if (number := value(self._service, job)) is not None:
                     gauge.add_metric([job.name], number)
             yield gauge
         yield self._drops([(job.name, job.status()) for job in jobs])
