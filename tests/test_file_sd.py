@@ -251,3 +251,22 @@ async def test_who_may_read_the_files_may_get_to_them(tmp_path: Path, mode: int,
             assert file.parent.stat().st_mode & 0o777 == expected
     finally:
         os.umask(mask)
+
+
+async def test_a_file_that_could_not_be_written_at_first_is_none_that_was_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is a failure, and then it is there."""
+    async with exporting({"pods": PODS}) as it:
+        await it.start(it.job("web"))
+        await it.synced()
+        kept = keeping(it, tmp_path, write_seconds=0.0)
+
+        def fail(*_: object) -> None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        with monkeypatch.context() as broken:
+            broken.setattr("fastdisco.sidecar.files.os.fsync", fail)
+            await kept.write_changed()
+        assert (kept.failures, list(kept.reported)) == ({"web": 1}, ["web"])
+        await kept.write_changed()
+        assert file_of(tmp_path, "web", "json").exists()
+        assert (kept.restored, kept.reported) == ({}, {})

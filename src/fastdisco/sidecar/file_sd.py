@@ -44,6 +44,8 @@ class _Written:
     looked_at: float = 0.0
     identity: tuple[int, ...] = ()
     """Of the file as it was left: another one has been put there by somebody else."""
+    lost: bool = False
+    """Somebody else has removed or changed it."""
 
 
 class FileSD:
@@ -113,7 +115,7 @@ class FileSD:
         seen = {name: one for name, one in self._written.items() if one.etag and now - one.looked_at >= self._write_seconds}
         lost = await asyncio.to_thread(lambda: {name for name, one in seen.items() if self._files.identity(name) != one.identity})
         for name, one in seen.items():
-            self._written[name] = replace(one, looked_at=now, etag="" if name in lost else one.etag)
+            self._written[name] = replace(one, looked_at=now) if name not in lost else replace(one, etag="", lost=True)
 
     async def _bring_up_to_date(self, job: APIWatcher) -> None:
         current = await self._exports.current(job, _QUERY)
@@ -147,7 +149,7 @@ class FileSD:
             self.reported[name] = reason
             return False
         self.reported.pop(name, None)
-        if written and name in self._written and not self._written[name].etag:
+        if written and self._written.get(name, _Written()).lost:
             self.restored[name] += 1
             logger.warning("the file of job %s was not as it had been written; it has been written again", name)
         return True

@@ -196,11 +196,6 @@ def _place(job: str) -> str:
     return f"?job={name}" if job in (".", "..") else f"/{name}"
 
 
-def _age(moment: float) -> float:
-    """Seconds since a Unix time."""
-    return max(0.0, time.time() - moment)
-
-
 def _sources(job: APIWatcher) -> object:
     """Equal for jobs that have the same targets before their rules."""
     return tuple((id(group), one.role, one.profile) for group, one in job.subscribers)
@@ -226,3 +221,8 @@ def _tag(etag: str, *, gzip: bool) -> str:
 def _matches(request: web.Request, tag: str) -> bool:
     given = [part.strip().removeprefix("W/") for part in request.headers.get("If-None-Match", "").split(",")]
     return tag in given or "*" in given
+
+
+def _age(moment: float) -> float:
+    """Seconds since a Unix time."""
+    return max(0.0, time.time() - moment)

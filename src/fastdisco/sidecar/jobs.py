@@ -78,6 +78,14 @@ class Jobs:
         """What the last run knew of a job that has yet to sync."""
         return None if job.is_synced else self._past.of(job.name, self.fingerprint(job.name))
 
+    def targets(self, job: APIWatcher) -> int:
+        """How many there are after the rules, now or at the end of the last run."""
+        return job.targets if (past := self.past(job)) is None else past.targets
+
+    def last_contact(self, job: APIWatcher) -> float | None:
+        """Unix time at which these were last known to be so; None if they are not known."""
+        return job.last_contact if (past := self.past(job)) is None else past.true_at
+
     async def apply(self, configuration: Configuration) -> ConfigurationChange:
         """Jobs that are as before keep their watches and targets; of those whose rules alone have changed nothing is asked for again.
 

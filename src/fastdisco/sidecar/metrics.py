@@ -13,20 +13,19 @@ if TYPE_CHECKING:
 
     from .reload import Reload
     from .service import Service
-    from .state_file import Known
     from .web_config import WebConfig
 
 # By name: the help, and what a job says; of one that has yet to sync there may be what the last run knew.
-_GAUGES: dict[str, tuple[str, Callable[[APIWatcher, Known | None], float | None]]] = {
-    "targets": ("Targets of a job, after its rules.", lambda job, past: float(past.targets if past else job.targets)),
-    "synced": ("Whether a job has synced.", lambda job, _: float(job.is_synced)),
-    "past": ("Whether the targets of a job are those of the last run.", lambda _, past: float(past is not None)),
-    "last_change_timestamp_seconds": ("When the targets of a job changed last.", lambda job, _: job.last_change or None),
+_GAUGES: dict[str, tuple[str, Callable[[Service, APIWatcher], float | None]]] = {
+    "targets": ("Targets of a job, after its rules.", lambda service, job: float(service.jobs.targets(job))),
+    "synced": ("Whether a job has synced.", lambda _, job: float(job.is_synced)),
+    "past": ("Whether the targets of a job are those of the last run.", lambda service, job: float(service.jobs.past(job) is not None)),
+    "last_change_timestamp_seconds": ("When the targets of a job changed last.", lambda _, job: job.last_change or None),
     "last_contact_timestamp_seconds": (
         "Last word from the API server to the watcher of a job that has been out of touch longest.",
-        lambda job, past: past.true_at if past else job.last_contact or None,
+        lambda service, job: service.jobs.last_contact(job) or None,
     ),
-    "refused_paths": ("Paths that the API server refuses to a job.", lambda job, _: float(len(job.refused_paths))),
+    "refused_paths": ("Paths that the API server refuses to a job.", lambda _, job: float(len(job.refused_paths))),
 }
 
 
@@ -50,7 +49,7 @@ class SidecarMetrics(Collector):
         for name, (text, value) in _GAUGES.items():
             gauge = GaugeMetricFamily(self._prefix + name, text, labels=["job"])
             for job in jobs:
-                if (number := value(job, self._service.jobs.past(job))) is not None:
+                if (number := value(self._service, job)) is not None:
                     gauge.add_metric([job.name], number)
             yield gauge
         yield self._drops([(job.name, job.status()) for job in jobs])

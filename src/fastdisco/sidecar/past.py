@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import gzip
 import logging
 import os
-import sys
 import time
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fastdisco.errors import FastdiscoError, NotSynced
 
 from .exports import Exports
-from .files import whole_file
 from .query import Query
-from .state_file import Known, State, append, begin, read
+from .state_file import Known, State, read
+from .state_writer import Answer, write_state
 
 if TYPE_CHECKING:
     from fastdisco.api_watcher import APIWatcher
@@ -35,18 +32,6 @@ WRITE_SECONDS = 30.0
 _FIRST_SECONDS = 1.0  # after a start there is soon something to keep
 _IN_TOUCH_SECONDS = 150.0  # a server has a word for each watch once a minute or so
 _QUERIES = (Query(), Query("final"))
-
-
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    """What the file is to have of a job and a query."""
-
-    job: str
-    labels: str
-    fingerprint: str
-    etag: str
-    true_at: float | None
-    """None: the time of the file, which need not be written again for that."""
 
 
 class Past:
@@ -124,36 +109,16 @@ class Past:
         true_at = min((contact for contact in map(_contact, synced.values()) if self._is_in_touch(contact)), default=now)
         content = [names, answers, {name: (known.fingerprint, known.true_at) for name, known in self._found.items()}]
         if content != self._last or not self._file.exists():
-            await self._write(names, answers, jobs, exports)
+            await write_state(self._file, names, answers, self._found, jobs, exports)
             self._last = content
         os.utime(self._file, (true_at, true_at))
 
-    async def _answer(self, job: APIWatcher, jobs: Jobs, exports: Exports, query: Query) -> _Answer:
+    async def _answer(self, job: APIWatcher, jobs: Jobs, exports: Exports, query: Query) -> Answer:
         await job.evaluated()  # never some by old rules and some by new ones
         contact = _contact(job)
         true_at = None if self._is_in_touch(contact) else contact
         fingerprint = jobs.fingerprint(job.name)
-        return _Answer(job.name, query.labels, fingerprint, (await exports.current(job, query)).etag, true_at)
-
-    async def _write(self, names: list[str], answers: list[_Answer], jobs: Jobs, exports: Exports) -> None:
-        assert self._file is not None
-        writing = whole_file(self._file)
-        file = await asyncio.to_thread(writing.__enter__)
-        try:
-            with gzip.GzipFile(fileobj=file, mode="wb", compresslevel=1, mtime=0) as packed:
-                begin(packed, names)
-                for one in answers:
-                    await _append_live(packed, one, jobs, exports)
-                for name, known in self._found.items():
-                    for labels, body in known.bodies.items():
-                        about = {"job": name, "labels": labels, "fingerprint": known.fingerprint, "targets": known.targets}
-                        await asyncio.to_thread(
-                            append, packed, {**about, "etag": body.etag, "true_at": known.true_at}, body.size, body.pieces
-                        )
-        except BaseException:
-            await asyncio.to_thread(writing.__exit__, *sys.exc_info())
-            raise
-        await asyncio.to_thread(writing.__exit__, None, None, None)  # waits for the disk
+        return Answer(job.name, query.labels, fingerprint, (await exports.current(job, query)).etag, true_at)
 
     def _is_too_old(self, known: Known) -> bool:
         return self._now() - known.true_at > self._max_age
@@ -161,17 +126,6 @@ class Past:
     def _is_in_touch(self, contact: float) -> bool:
         """Those that are share the time of the file; the time of another job stands still, and theirs must not."""
         return self._now() - contact <= _IN_TOUCH_SECONDS
-
-
-async def _append_live(to: gzip.GzipFile, one: _Answer, jobs: Jobs, exports: Exports) -> None:
-    job = jobs.get(one.job)
-    if job is None or jobs.fingerprint(one.job) != one.fingerprint:
-        raise NotSynced(f"job {one.job} is another one by now")
-    await job.evaluated()
-    export = await exports.export(job, Query(one.labels))
-    about = {"job": one.job, "labels": one.labels, "fingerprint": one.fingerprint, "true_at": one.true_at, "etag": export.etag}
-    pieces = (export.snapshot.render(number, "json") for number in range(export.snapshot.slices))
-    await asyncio.to_thread(append, to, {**about, "targets": job.targets}, export.snapshot.length("json"), pieces)
 
 
 def _contact(job: APIWatcher) -> float:

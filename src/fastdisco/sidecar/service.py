@@ -70,7 +70,7 @@ class Service:
         self.polls = Polls()
         self.exports = Exports(discovery)
         self.past = Past(options.state, options.state_max_age)
-        self.jobs = Jobs(discovery, self.exports, self.past)
+        self.jobs: Jobs = Jobs(discovery, self.exports, self.past)
         self.reload = Reload(source, self.jobs) if source is not None else None
         self.file_sd: FileSD | None = None
         if options.file_sd_directory is not None:
