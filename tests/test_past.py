@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from fastdisco.configuration import Configuration
+from fastdisco.errors import FastdiscoError
 from fastdisco.sidecar.job_files import file_of
 from fastdisco.sidecar.jobs import Removed
 from fastdisco.sidecar.past import Past
@@ -255,3 +256,10 @@ async def test_a_removed_job_is_not_forgotten_by_a_restart(tmp_path: Path) -> No
         assert not file_of(directory, "before", "json").parent.exists()
         await write(it)
     assert read(state, 0.0).names == ("stays",)
+
+
+def test_a_state_that_could_never_be_kept_is_told_at_the_start(tmp_path: Path) -> None:
+    """Rather than at the first write, when nobody looks any more."""
+    for file, reason in ((tmp_path / "none" / "state", "none is no directory that can be written to"), (tmp_path, "it is a directory")):
+        with pytest.raises(FastdiscoError, match=f"cannot keep the state in {file}: .*{reason}"):
+            Past(file).read()

@@ -61,12 +61,14 @@ class HttpSD:
         """All jobs and where their targets are; with `?job=NAME` the targets of one."""
         if "job" in request.query:
             return await self._answer(request, request.query["job"])
+        for parameter in request.query:
+            return web.Response(status=400, text=f"{parameter}: means nothing without job\n")
         base = self._base_url or str(request.url.origin()) + request.path.removesuffix("/sd")
         first: dict[object, str] = {}
         found = []
         for job in self._jobs:
-            url = f"{base}/sd/{quote(job.name, safe='')}"
-            everything = first.setdefault(_sources(job), f"{url}?dropped=include")
+            url = f"{base}/sd{_place(job.name)}"
+            everything = first.setdefault(_sources(job), f"{url}{'&' if '?' in url else '?'}dropped=include")
             found.append({
                 "job": job.name,
                 "state": self._state(job),
@@ -186,6 +188,12 @@ async def _pieces(body: Body | Export, *, gzip: bool) -> AsyncIterator[bytes]:
         return
     async for piece in streamed(body, "json", gzip=gzip):
         yield piece
+
+
+def _place(job: str) -> str:
+    """Of a job below `/sd`. Clients resolve dots in a path before they ask."""
+    name = quote(job, safe="")
+    return f"?job={name}" if job in (".", "..") else f"/{name}"
 
 
 def _sources(job: APIWatcher) -> object:

@@ -11,7 +11,9 @@ from prometheus_client.registry import Collector
 if TYPE_CHECKING:
     from fastdisco.api_watcher import APIWatcher
 
+    from .reload import Reload
     from .service import Service
+    from .web_config import WebConfig
 
 # By name: the help, and what a job says; of one that has yet to sync there may be what the last run knew.
 _GAUGES: dict[str, tuple[str, Callable[[Service, APIWatcher], float | None]]] = {
@@ -53,7 +55,8 @@ class SidecarMetrics(Collector):
         yield self._drops([(job.name, job.status()) for job in jobs])
         yield from self._polls()
         yield from self._files()
-        yield from self._reloads()
+        yield from self._reloads("config", self._service.reload)
+        yield from self._reloads("web_config", self._service.web_config)
         exports = self._service.exports
         yield CounterMetricFamily(self._prefix + "snapshots", "Times that targets were taken for an export.", value=exports.taken)
         yield CounterMetricFamily(self._prefix + "renderings", "Bodies rendered.", value=exports.rendered)
@@ -75,8 +78,8 @@ class SidecarMetrics(Collector):
         polls, jobs = self._service.polls, self._service.jobs
 
         def shown(job: str) -> bool:
-            """Of a job that went a while ago nothing is shown any more."""
-            return not job or jobs.get(job) is not None or jobs.is_tombstone(job)
+            """Of a job that has gone nothing is shown any more: an alert on it would never end."""
+            return not job or jobs.get(job) is not None
 
         requests = CounterMetricFamily(self._prefix + "http_sd_requests", "Requests for targets.", labels=["job", "code"])
         for (job, code), count in sorted(polls.requests.items()):
@@ -113,13 +116,9 @@ class SidecarMetrics(Collector):
         yield restored
         yield left_out
 
-    def _reloads(self) -> Iterator[Metric]:
-        reload = self._service.reload
-        if reload is None:
+    def _reloads(self, name: str, read: Reload | WebConfig | None) -> Iterator[Metric]:
+        if read is None:
             return
-        yield GaugeMetricFamily(
-            self._prefix + "config_last_reload_successful", "Whether the last reload was good.", value=float(reload.successful)
-        )
-        yield GaugeMetricFamily(
-            self._prefix + "config_last_reload_success_timestamp_seconds", "Last time that it was good.", value=reload.last_success
-        )
+        name = f"{self._prefix}{name}_last_reload_success"
+        yield GaugeMetricFamily(f"{name}ful", "Whether the last reload was good.", value=float(read.successful))
+        yield GaugeMetricFamily(f"{name}_timestamp_seconds", "Last time that it was good.", value=read.last_success)

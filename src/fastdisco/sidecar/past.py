@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fastdisco.errors import NotSynced
+from fastdisco.errors import FastdiscoError, NotSynced
 
 from .exports import Exports
 from .query import Query
@@ -48,9 +48,15 @@ class Past:
         self._failed = ""  # what the log has heard of
 
     def read(self) -> None:
-        """What is too old, or no such file, is as none: it is logged, and the run goes on without."""
+        """What is too old, or no such file, is as none: it is logged, and the run goes on without.
+
+        FastdiscoError if nothing could ever be kept there.
+        """
         if self._file is None:
             return
+        if self._file.is_dir() or not os.access(self._file.parent, os.W_OK | os.X_OK):
+            reason = "it is a directory" if self._file.is_dir() else f"{self._file.parent} is no directory that can be written to"
+            raise FastdiscoError(f"cannot keep the state in {self._file}: {reason}")
         try:
             state = read(self._file, self._now() - self._max_age)
         except FileNotFoundError:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from .loading import Options
     from .query import Syntax
+    from .web_config import WebConfig
 
 
 logger = logging.getLogger("fastdisco")
@@ -76,6 +77,8 @@ class Service:
             self.file_sd = FileSD(
                 options.file_sd_directory, self.jobs, self.exports, syntax=options.file_sd_format, mode=options.file_sd_mode
             )
+        self.web_config: WebConfig | None = None
+        """Of the server before it, if a file says anything of that."""
         self._tasks: list[asyncio.Task[None]] = []
         self.metrics = SidecarMetrics(self)
 
