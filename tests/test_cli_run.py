@@ -153,6 +153,22 @@ def test_run_once_does_not_wait_for_what_is_refused(tmp_path: Path, status: int)
     assert len(orjson.loads(file_of(directory, "web", "json").read_bytes())) == 60
 
 
+def test_run_once_writes_the_files_and_ends(tmp_path: Path, cluster: SyntheticProcess) -> None:
+    """0 if all are there; 1, and why, if not."""
+    file, directory = configuration(tmp_path, cluster.url, "a b"), tmp_path / "files"
+    one = done("run", "--config", str(file), "--once", "--file-sd.directory", str(directory), "--log.level=warn")
+    assert (one.returncode, one.stderr) == (0, "")
+    assert one.stdout == f"wrote the targets of 1 jobs to {directory}\n"
+    assert len(orjson.loads(file_of(directory, "a b", "json").read_bytes())) == 150
+    gone = configuration(tmp_path, f"http://127.0.0.1:{free_port()}", "gone", "too")
+    two = done("run", "--config", str(gone), "--once", "--file-sd.directory", str(directory), "--timeout=0.2", "--log.level=error")
+    assert (two.returncode, two.stdout) == (1, "")
+    late = "no first sync within 0.2 s (--timeout SECONDS waits for longer): /api/v1/pods ("
+    assert two.stderr.startswith(f"fastdisco run: error: jobs gone, too: {late}")
+    assert two.stderr.endswith("; written: none\n")
+    assert not file_of(directory, "gone", "json").exists()
+
+
 def test_run_serves_what_the_last_run_knew(tmp_path: Path) -> None:
     """After a restart while the API server is away; killed in between."""
     state = tmp_path / "state"
