@@ -113,22 +113,6 @@ def test_run_reloads_on_sighup(tmp_path: Path, cluster: SyntheticProcess) -> Non
         assert targets(f"{url}/sd/one") == targets(f"{url}/sd/two") == 150
 
 
-def test_run_once_writes_the_files_and_ends(tmp_path: Path, cluster: SyntheticProcess) -> None:
-    """0 if all are there; 1, and why, if not."""
-    file, directory = configuration(tmp_path, cluster.url, "a b"), tmp_path / "files"
-    one = done("run", "--config", str(file), "--once", "--file-sd.directory", str(directory), "--log.level=warn")
-    assert (one.returncode, one.stderr) == (0, "")
-    assert one.stdout == f"wrote the targets of 1 jobs to {directory}\n"
-    assert len(orjson.loads(file_of(directory, "a b", "json").read_bytes())) == 150
-    gone = configuration(tmp_path, f"http://127.0.0.1:{free_port()}", "gone", "too")
-    two = done("run", "--config", str(gone), "--once", "--file-sd.directory", str(directory), "--timeout=0.2", "--log.level=error")
-    assert (two.returncode, two.stdout) == (1, "")
-    late = "no first sync within 0.2 s (--timeout SECONDS waits for longer): /api/v1/pods ("
-    assert two.stderr.startswith(f"fastdisco run: error: jobs gone, too: {late}")
-    assert two.stderr.endswith("; written: none\n")
-    assert not file_of(directory, "gone", "json").exists()
-
-
 def test_run_says_what_of_a_file_may_be_other_than_meant(tmp_path: Path, cluster: SyntheticProcess) -> None:
     """A label that rules read in vain is a warning, and so is a file without any job; what is for others is one line."""
     files = ("--once", "--file-sd.directory", str(tmp_path / "files"))
@@ -167,6 +151,22 @@ def test_run_once_does_not_wait_for_what_is_refused(tmp_path: Path, status: int)
     assert f"status code {status}" in one.stderr
     assert one.stderr.endswith("; written: web\n")
     assert len(orjson.loads(file_of(directory, "web", "json").read_bytes())) == 60
+
+
+def test_run_once_writes_the_files_and_ends(tmp_path: Path, cluster: SyntheticProcess) -> None:
+    """0 if all are there; 1, and why, if not."""
+    file, directory = configuration(tmp_path, cluster.url, "a b"), tmp_path / "files"
+    one = done("run", "--config", str(file), "--once", "--file-sd.directory", str(directory), "--log.level=warn")
+    assert (one.returncode, one.stderr) == (0, "")
+    assert one.stdout == f"wrote the targets of 1 jobs to {directory}\n"
+    assert len(orjson.loads(file_of(directory, "a b", "json").read_bytes())) == 150
+    gone = configuration(tmp_path, f"http://127.0.0.1:{free_port()}", "gone", "too")
+    two = done("run", "--config", str(gone), "--once", "--file-sd.directory", str(directory), "--timeout=0.2", "--log.level=error")
+    assert (two.returncode, two.stdout) == (1, "")
+    late = "no first sync within 0.2 s (--timeout SECONDS waits for longer): /api/v1/pods ("
+    assert two.stderr.startswith(f"fastdisco run: error: jobs gone, too: {late}")
+    assert two.stderr.endswith("; written: none\n")
+    assert not file_of(directory, "gone", "json").exists()
 
 
 def test_run_serves_what_the_last_run_knew(tmp_path: Path) -> None:
