@@ -56,11 +56,15 @@ def writing(calls: list[Labels]) -> Callable[[Labels], Work]:
 class GatedServer(SyntheticServer):
     """A server whose answers can be held back, by verb and the beginning of their path, until the test lets them go."""
 
-    def __init__(self, cluster: Cluster, **options: Any) -> None:
+    def __init__(self, cluster: Cluster, *, port: int = 0, **options: Any) -> None:
         super().__init__(cluster, **options)
+        self._port = port
         self.gates: dict[tuple[str, str], asyncio.Event] = {}
         self.held = 0
         """Answers that wait at a gate."""
+
+    async def start(self, port: int = 0) -> None:
+        await super().start(port or self._port)
 
     def hold(self, verb: str, path: str) -> asyncio.Event:
         """From now on these answers wait until the event is set."""

@@ -68,9 +68,9 @@ class Exporting:
 
 @asynccontextmanager
 async def exporting(
-    objects: Mapping[str, Sequence[Item]] | None = None, *, seconds: float = 60, **options: Any
+    objects: Mapping[str, Sequence[Item]] | None = None, *, seconds: float = 60, port: int = 0, **options: Any
 ) -> AsyncIterator[Exporting]:
-    async with live(objects, seconds=seconds) as made:
+    async with live(objects, seconds=seconds, port=port) as made:
         service = Service(made.discovery, ServiceOptions(**options))
         try:
             async with TestClient(TestServer(make_app(service))) as client:

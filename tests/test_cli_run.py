@@ -19,7 +19,7 @@ import bcrypt
 import orjson
 import pytest
 
-from fastdisco.sidecar.file_sd import file_of
+from fastdisco.sidecar.job_files import file_of
 from fastdisco.synthetic import SyntheticProcess
 from tests.peers.programs import free_port
 
@@ -113,6 +113,46 @@ def test_run_reloads_on_sighup(tmp_path: Path, cluster: SyntheticProcess) -> Non
         assert targets(f"{url}/sd/one") == targets(f"{url}/sd/two") == 150
 
 
+def test_run_says_what_of_a_file_may_be_other_than_meant(tmp_path: Path, cluster: SyntheticProcess) -> None:
+    """A label that rules read in vain is a warning, and so is a file without any job; what is for others is one line."""
+    files = ("--once", "--file-sd.directory", str(tmp_path / "files"))
+    rules = [{"source_labels": ["__meta_kubernetes_pod_lable_app"], "target_label": "app"}]
+    file = configuration(tmp_path, cluster.url, "a", "b", relabel_configs=rules, honor_labels=True, sample_limit=5)
+    log = [line.partition(" ")[2] for line in done("run", "--config", str(file), *files).stderr.splitlines()]
+    why = "relabel_configs[0]: __meta_kubernetes_pod_lable_app: no target"
+    for name in ("a", "b"):
+        assert sum(line.startswith(f'level=warn msg="job {name}: a label that is never there is read: {why}') for line in log) == 1
+    assert [line for line in log if "others" in line] == [
+        'level=info msg="keys and jobs that are for others than discovery: 4 (fastdisco check names them)"'
+    ]
+    file.write_text("scrape_configs: [{job_name: self}]")
+    none = done("run", "--config", str(file), *files)
+    assert none.returncode == 1
+    assert none.stderr.endswith(f"fastdisco run: error: {file}: no job has kubernetes_sd_configs: there is nothing to write\n")
+    with running("--config", str(file)) as (process, url):
+        assert answer(f"{url}/-/healthy") is not None
+        process.terminate()
+        assert 'level=warn msg="no job has kubernetes_sd_configs: there is nothing to discover"' in process.communicate(timeout=10)[1]
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_run_once_does_not_wait_for_what_is_refused(tmp_path: Path, status: int) -> None:
+    """The files of the others are written, and named."""
+    directory = tmp_path / "files"
+    with SyntheticProcess(pods=20, oddities=0.0) as server:
+        server.control("faults", [{"path": "/api/v1/nodes", "status": status}])
+        file = configuration(tmp_path, server.url, "web")
+        jobs = json.loads(file.read_text())
+        jobs["scrape_configs"].append({"job_name": "nodes", "kubernetes_sd_configs": [{"role": "node", "api_server": server.url}]})
+        file.write_text(json.dumps(jobs))
+        one = done("run", "--config", str(file), "--once", f"--file-sd.directory={directory}", "--timeout=3000", "--log.level=error")
+    assert one.returncode == 1
+    assert one.stderr.startswith("fastdisco run: error: job nodes: /api/v1/nodes (")
+    assert f"status code {status}" in one.stderr
+    assert one.stderr.endswith("; written: web\n")
+    assert len(orjson.loads(file_of(directory, "web", "json").read_bytes())) == 60
+
+
 def test_run_once_writes_the_files_and_ends(tmp_path: Path, cluster: SyntheticProcess) -> None:
     """0 if all are there; 1, and why, if not."""
     file, directory = configuration(tmp_path, cluster.url, "a b"), tmp_path / "files"
@@ -120,10 +160,12 @@ def test_run_once_writes_the_files_and_ends(tmp_path: Path, cluster: SyntheticPr
     assert (one.returncode, one.stderr) == (0, "")
     assert one.stdout == f"wrote the targets of 1 jobs to {directory}\n"
     assert len(orjson.loads(file_of(directory, "a b", "json").read_bytes())) == 150
-    gone = configuration(tmp_path, f"http://127.0.0.1:{free_port()}", "gone")
+    gone = configuration(tmp_path, f"http://127.0.0.1:{free_port()}", "gone", "too")
     two = done("run", "--config", str(gone), "--once", "--file-sd.directory", str(directory), "--timeout=0.2", "--log.level=error")
     assert (two.returncode, two.stdout) == (1, "")
-    assert two.stderr.startswith("fastdisco run: error: job gone: /api/v1/pods (")
+    late = "no first sync within 0.2 s (--timeout SECONDS waits for longer): /api/v1/pods ("
+    assert two.stderr.startswith(f"fastdisco run: error: jobs gone, too: {late}")
+    assert two.stderr.endswith("; written: none\n")
     assert not file_of(directory, "gone", "json").exists()
 
 
@@ -183,11 +225,14 @@ def test_healthcheck_asks_a_run(tmp_path: Path, cluster: SyntheticProcess) -> No
             "fastdisco healthcheck: error: there is no job none (status code 404)\n",
         )
         assert "(status code 401)" in done("healthcheck", f"--address={address}", "--tls").stderr
+        assert done("healthcheck", f"--address={address}").stderr.endswith(" (perhaps it speaks TLS: try --tls)\n")
+        assert done("healthcheck", f"--address={health}", "--tls").stderr.endswith(" (perhaps it speaks no TLS: leave --tls out)\n")
         assert answer(f"http://{health}/sd/web")[0] == 404  # type: ignore[index]
     finally:
         process.kill()
         process.wait()
-    assert done("healthcheck", f"--address={health}").returncode == 1
+    nobody = done("healthcheck", f"--address={health}")
+    assert (nobody.returncode, "perhaps" in nobody.stderr) == (1, False)
 
 
 @pytest.mark.parametrize(

@@ -276,6 +276,23 @@ def test_names_of_files_start_where_the_peer_has_them_start(tmp_path: Path) -> N
         assert job.kubernetes_sd_configs[0].authorization.credentials_file == str(file)
 
 
+@pytest.mark.parametrize("given", ["prometheus.yml", "./conf.d/../prometheus.yml", "{}/prometheus.yml"])
+def test_spellings_of_one_file_are_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str) -> None:
+    """Else two jobs that mean the same would not share their watches; names are joined as Go joins them, without a look at links."""
+    discovery = "kubernetes_sd_configs: [{role: pod, api_server: 'https://127.0.0.1:1', authorization: {credentials_file: '%s'}}]"
+    (tmp_path / "conf.d").mkdir()
+    names = ("token", "./conf.d/../token", f"{tmp_path}//token")
+    jobs = [f"- {{job_name: {number}a, {discovery % name}}}\n" for number, name in enumerate(names)]
+    (tmp_path / "prometheus.yml").write_text("scrape_config_files: [conf.d/*.yml]\nscrape_configs:\n" + "".join(jobs))
+    (tmp_path / "conf.d" / "other.yml").write_text(f"scrape_configs: [{{job_name: other, {discovery % '../token'}}}]")
+    monkeypatch.chdir(tmp_path)
+    read = load_configuration(given.format(tmp_path), dialect="prometheus")
+    (config,) = {job.kubernetes_sd_configs[0] for job in read.jobs}
+    assert len(read.jobs) == 4
+    assert config.authorization is not None
+    assert config.authorization.credentials_file == str(tmp_path / "token")
+
+
 def test_a_job_name_that_is_there_twice_is_a_mistake_wherever_it_is(tmp_path: Path) -> None:
     """It says where the other one is."""
     with pytest.raises(ConfigError) as caught:
@@ -429,7 +446,7 @@ def test_prometheus_has_no_global_rules_and_stricter_durations(tmp_path: Path) -
     text = "global: {relabel_configs: [{target_label: a}]}\n" + jobs("a")
     read = load(tmp_path, text, dialect="prometheus")
     assert (len(load(tmp_path, text).jobs[0].relabel_configs), read.jobs[0].relabel_configs) == (1, ())
-    assert any("they do not run" in line for line in read.not_used)
+    assert any("they do not run" in line for line in read.warnings)
     for duration in ("30", "1.5m", "1m1h"):
         assert load(tmp_path, f"global: {{scrape_interval: {duration}}}").dialect
         (mistake,) = mistakes(tmp_path, f"global: {{scrape_interval: {duration}}}", dialect="prometheus")

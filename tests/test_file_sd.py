@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ import yaml
 
 from fastdisco.configuration import Configuration
 from fastdisco.errors import FastdiscoError
-from fastdisco.sidecar.file_sd import FileSD, file_of
+from fastdisco.sidecar.file_sd import FileSD
+from fastdisco.sidecar.job_files import file_of
 
 from .live import pod
 from .rig import eventually
@@ -194,3 +196,77 @@ async def test_the_mode_of_files_may_be_chosen(tmp_path: Path) -> None:
         await it.synced()
         await keeping(it, tmp_path, mode=0o640).write_changed()
         assert file_of(tmp_path, "web", "json").stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.parametrize("loss", ["file", "directory", "all", "changed"])
+async def test_what_somebody_else_removes_or_changes_is_made_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, loss: str
+) -> None:
+    """At the next look, though the targets are as before; it is counted and logged, and what is as it was left is not touched."""
+    now = 0.0
+    directory = tmp_path / "made" / "files"
+    async with exporting({"pods": PODS}) as it:
+        await it.start(it.job("web"), it.job("other"))
+        await it.synced()
+        kept = keeping(it, directory, write_seconds=5.0, now=lambda: now)
+        await kept.write_changed()
+        file = file_of(directory, "web", "json")
+        text, other = file.read_bytes(), file_of(directory, "other", "json").stat()
+        if loss == "changed":
+            file.write_bytes(b"[]")
+        elif loss == "file":
+            file.unlink()
+        else:
+            shutil.rmtree(file.parent if loss == "directory" else directory)
+        now = 4.9
+        await kept.write_changed()
+        assert not file.exists() or loss == "changed"
+        now = 5.0
+        await kept.write_changed()
+        assert file.read_bytes() == text
+        if loss != "all":
+            assert kept.restored == {"web": 1}
+            assert file_of(directory, "other", "json").stat() == other
+        assert "the file of job web was not as it had been written; it has been written again" in caplog.messages
+        now = 10.0
+        await kept.write_changed()
+        assert kept.restored["web"] == 1
+
+
+@pytest.mark.parametrize(("mode", "expected"), [(0o644, 0o755), (0o640, 0o750), (0o600, 0o700)])
+async def test_who_may_read_the_files_may_get_to_them(tmp_path: Path, mode: int, expected: int) -> None:
+    """Whatever the process's mask; a directory that the user has made stays as it is."""
+    mask = os.umask(0o077)
+    try:
+        async with exporting({"pods": PODS}) as it:
+            await it.start(it.job("web"))
+            await it.synced()
+            file = file_of(tmp_path / "a" / "b", "web", "json")
+            before = file.parents[3].stat().st_mode & 0o777
+            await keeping(it, tmp_path / "a" / "b", mode=mode).write_changed()
+            assert {one.stat().st_mode & 0o777 for one in file.parents[:3]} == {expected}
+            assert file.parents[3].stat().st_mode & 0o777 == before
+            file.parent.chmod(0o700)  # as a run with another mode has left it
+            await keeping(it, tmp_path / "a" / "b", mode=mode).write_changed()
+            assert file.parent.stat().st_mode & 0o777 == expected
+    finally:
+        os.umask(mask)
+
+
+async def test_a_file_that_could_not_be_written_at_first_is_none_that_was_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is a failure, and then it is there."""
+    async with exporting({"pods": PODS}) as it:
+        await it.start(it.job("web"))
+        await it.synced()
+        kept = keeping(it, tmp_path, write_seconds=0.0)
+
+        def fail(*_: object) -> None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        with monkeypatch.context() as broken:
+            broken.setattr("fastdisco.sidecar.files.os.fsync", fail)
+            await kept.write_changed()
+        assert (kept.failures, list(kept.reported)) == ({"web": 1}, ["web"])
+        await kept.write_changed()
+        assert file_of(tmp_path, "web", "json").exists()
+        assert (kept.restored, kept.reported) == ({}, {})

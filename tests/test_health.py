@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from fastdisco.configuration import Configuration
+from fastdisco.sidecar.web_config import WebConfig
 
 from .live import pod
 from .rig import eventually
@@ -51,8 +54,24 @@ async def test_it_is_ready_when_each_job_has_a_definite_answer() -> None:
         assert (await ready(it, "?job=none"))[0] == 404
 
 
+async def test_a_job_is_not_settled_before_its_targets_are_there() -> None:
+    """Its list alone is no answer: they are yet to be made of it."""
+    async with exporting({"pods": [pod(f"p{number}", "127.0.0.1") for number in range(3000)]}) as it:
+        await it.start(it.job("web"))
+        (job,) = it.service.jobs
+        ((group, _),) = job.subscribers
+        between = 0
+        async with asyncio.timeout(10):
+            while not job.is_synced:
+                assert not job.is_settled
+                between += group.listed("pod")
+                await asyncio.sleep(0)
+        assert job.is_settled
+        assert between
+
+
 async def test_each_job_has_its_metrics() -> None:
-    """Targets, drops by rule, polls by kind of client, requests by code, bytes; those of a job that has gone go with its tombstone."""
+    """Targets, drops by rule, polls by kind of client, requests by code, bytes; those of a job that has gone go with it."""
     async with exporting({"pods": PODS}) as it:
         await it.start(it.job("web", rules=[{"target_label": "x", "replacement": "y"}, KEEP]), it.job("other"))
         await it.synced()
@@ -74,6 +93,35 @@ async def test_each_job_has_its_metrics() -> None:
         assert found["last_contact_timestamp_seconds{web}"] > 0
         assert found["refused_paths{web}"] == 0
         await it.service.jobs.apply(Configuration((it.job("other"),)))
-        assert "http_sd_requests_total{200,web}" in await exposed(it)
-        it.service.jobs.removed.clear()
+        assert await it.addresses("web") == []
         assert not [name for name in await exposed(it) if "web" in name]
+
+
+@pytest.mark.parametrize(("client", "headers"), [
+    ("vmagent", {"User-Agent": "Go-http-client/1.1", "X-Prometheus-Refresh-Interval-Seconds": "60"}),  # as vmagent 1.148 asks
+    ("prometheus", {"User-Agent": "Prometheus/3.16.0", "X-Prometheus-Refresh-Interval-Seconds": "60"}),
+    ("other", {"User-Agent": "Go-http-client/1.1"}),
+    ("other", {"User-Agent": "curl/8"}),
+])  # fmt: skip
+async def test_clients_are_known_by_what_they_send(client: str, headers: dict[str, str]) -> None:
+    """One of a few kinds."""
+    async with exporting({"pods": PODS}) as it:
+        await it.start(it.job("web"))
+        await it.synced()
+        await it.get("/sd/web", **headers)
+        polls = [name for name in await exposed(it) if name.startswith("http_sd_last_success")]
+        assert polls == [f"http_sd_last_success_timestamp_seconds{{{client},web}}"]
+
+
+async def test_the_file_of_the_web_server_has_metrics_where_there_is_one(tmp_path: Path) -> None:
+    """Whether it was good when it was last read, and when it was."""
+    file = tmp_path / "web.yml"
+    file.write_text("{}")
+    async with exporting() as it:
+        assert not [name for name in await exposed(it) if "web_config" in name]
+        it.service.web_config = WebConfig.read(file)
+        found = await exposed(it)
+        assert found["web_config_last_reload_successful{}"] == 1
+        assert found["web_config_last_reload_success_timestamp_seconds{}"] == it.service.web_config.last_success
+        it.service.web_config.successful = False
+        assert (await exposed(it))["web_config_last_reload_successful{}"] == 0

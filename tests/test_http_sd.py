@@ -76,11 +76,13 @@ async def test_parameters_choose_targets_and_labels() -> None:
             "instance": "host:1", "job": "web",
         }  # fmt: skip
         assert final == [{"targets": ["host:1"], "labels": labels}]
-        for query in ("labels=some", "dropped=yes", "labels=final&dropped=include"):
+        for query in ("labels=some", "dropped=yes", "labels=final&dropped=include", "label=final"):
             assert (await it.get(f"/sd/web?{query}"))[0] == 400
+        status, _, reason = await it.get("/sd?labels=final")
+        assert (status, reason) == (400, "labels: means nothing without job\n")
 
 
-@pytest.mark.parametrize("name", ["a/b", "a b", "ä%2F?#", "serviceMonitor/ns/name/0", "..", "+"])
+@pytest.mark.parametrize("name", ["a/b", "a b", "ä%2F?#", "serviceMonitor/ns/name/0", "..", ".", "+", "a\nb", "\x00"])
 async def test_a_job_may_be_called_anything(name: str) -> None:
     """In the path, percent-encoded, or as a parameter; the index has the URL."""
     async with exporting({"pods": PODS}) as it:
@@ -89,10 +91,19 @@ async def test_a_job_may_be_called_anything(name: str) -> None:
         _, _, index = await it.get("/sd")
         (entry,) = index["jobs"]
         path = entry["url"].removeprefix(str(it.client.make_url("/")).rstrip("/"))
-        assert path == f"/sd/{quote(name, safe='')}"
-        if name != "..":  # a client resolves such a path before it asks
-            async with aiohttp.ClientSession() as session, session.get(URL(entry["url"], encoded=True)) as answer:
+        # a client resolves dots in a path before it asks
+        assert path == f"/sd{'?job=' if name in ('.', '..') else '/'}{quote(name, safe='')}"
+        for url in (entry["url"], entry["url_with_dropped"]):
+            async with aiohttp.ClientSession() as session, session.get(URL(url, encoded=True)) as answer:
                 assert (answer.status, len(orjson.loads(await answer.read()))) == (200, 4)
+
+
+@pytest.mark.parametrize("host", ["[", "x:99999999", "x:y", ""])
+async def test_a_host_that_is_none_is_refused(host: str) -> None:
+    """Whatever is asked for: URLs in answers are made of it."""
+    async with exporting() as it:
+        for path in ("/", "/sd", "/metrics"):
+            assert (await it.get(path, Host=host))[0] == 400
 
 
 async def test_jobs_with_the_same_configuration_have_one_url_for_all_their_targets() -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import aiohttp
 import pytest
 
-from fastdisco.sidecar.file_sd import file_of
+from fastdisco.sidecar.job_files import file_of
 from fastdisco.synthetic import SyntheticProcess
 from tests.peers.comparing import change
 from tests.peers.objects import cluster, unambiguous
@@ -74,6 +76,12 @@ def over_files(sidecar: Sidecar, syntax: Any) -> dict[str, dict[str, Any]]:
     return {name: {"file_sd_configs": [{"files": [str(file_of(sidecar.files, name, syntax))]}]} for name in CONFIGS}
 
 
+async def clients(sidecar: Sidecar) -> set[str]:
+    """The kinds that have polled."""
+    async with aiohttp.ClientSession() as session, session.get(f"{sidecar.url}/metrics") as answer:
+        return set(re.findall(r'_sidecar_http_sd_last_success_timestamp_seconds\{client="(\w+)"', await answer.text()))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("client", "syntax"),
@@ -94,6 +102,7 @@ async def test_a_scraper_finds_through_fastdisco_what_it_finds_by_itself(tmp_pat
             files = Scraper(client, tmp_path / "file", over_files(sidecar, syntax), RULES)
             async with alone, http, files:
                 await same(alone, http, files)
+                assert await clients(sidecar) == {client}
                 await server.acontrol("apply", without_ambiguity(change(cluster(1, 200), 2)))
                 await same(alone, http, files)
 

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fastdisco._export import SYNTAXES
-from fastdisco.sidecar.file_sd import SUFFIXES
+from fastdisco.sidecar.job_files import SUFFIXES
 from tests.peers.programs import free_port, until
 from tests.peers.scrapers import Scraper
 from tests.relabel_rig import Pods, pod

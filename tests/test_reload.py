@@ -187,6 +187,25 @@ async def test_files_that_change_are_read_again_where_that_is_asked_for(tmp_path
         assert len(await it.addresses("all")) == 25
 
 
+async def test_a_file_that_is_again_what_it_was_is_a_good_one(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Though nothing is to be changed: the metric and the log must not speak of the mistake for ever."""
+    caplog.set_level("INFO", "fastdisco")
+    async with reloading(tmp_path, {"all": {}}, auto_reload=0.01) as it:
+        reload = it.service.reload
+        assert reload is not None
+        first = reload.last_success
+        it.file.rename(tmp_path / "good")  # as a whole, since it may be read at any moment
+        async with asyncio.timeout(10):
+            await eventually(lambda: not reload.successful)
+            (tmp_path / "good").rename(it.file)
+            await eventually(lambda: reload.successful)
+        assert reload.last_success > first
+        assert [one.getMessage() for one in caplog.records if one.getMessage().startswith("reloaded ")][-1:] == [
+            f"reloaded {it.file}: jobs added 0, removed 0, replaced 0, relabeled 0, kept 1"
+        ]
+        assert len(await it.addresses("all")) == 50
+
+
 async def test_reloading_by_a_request_may_be_forbidden(tmp_path: Path) -> None:
     """As it is on an address that other machines reach; a GET never reloads."""
     async with reloading(tmp_path, {"all": {}}, lifecycle=False) as it:

@@ -8,6 +8,7 @@ import ipaddress
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -813,6 +814,29 @@ def test_process(tmp_path: Path) -> None:
         os.kill(pid, 0)
     with pytest.raises(RuntimeError):
         SyntheticProcess(objects=tmp_path / "none.json").start()
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (("--cert-file", "none.pem"), "cannot use the certificate of --cert-file none.pem: [Errno 2] No such file or directory\n"),
+        (("--key-file", "none.key"), "error: argument --key-file: needs --cert-file\n"),
+        (("--port", "{port}"), "cannot listen on 127.0.0.1:{port}: "),
+        (("--objects", "none.json"), "[Errno 2] No such file or directory: 'none.json'\n"),
+        (("--objects", "{file}"), "{file}: must be {{plural: [object, ...]}}\n"),
+    ],
+)
+def test_process_tells_what_it_cannot_use(tmp_path: Path, flags: tuple[str, ...], message: str) -> None:
+    """In words, with an exit status of 2."""
+    file = tmp_path / "objects.json"
+    file.write_text('{"pods": [1]}')
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        known = {"port": taken.getsockname()[1], "file": file}
+        command = [sys.executable, "-m", "fastdisco.synthetic", "--pods", "5", *(flag.format(**known) for flag in flags)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert message.format(**known) in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize("how", ["stdin", "SIGTERM", "SIGINT"])

@@ -101,8 +101,10 @@ class APIWatcher:
 
     @property
     def is_settled(self) -> bool:
-        """Whether every path has been listed, or was refused for good."""
-        return self.is_synced or all(group.settled(one.needs) for group, one in self._subscribers)
+        """Whether it has synced, or will not: every path has an answer, and of its own roles all were refused for good."""
+        if self.is_synced:
+            return True
+        return all(group.settled(one.needs) and not group.listed(one.role) for group, one in self._subscribers)
 
     @property
     def is_evaluated(self) -> bool:
@@ -124,9 +126,15 @@ class APIWatcher:
 
     @property
     def last_contact(self) -> float | None:
-        """Unix time of the last word to the watcher that has been out of touch longest; None if all are refused."""
+        """Unix time of the last word to the watcher that has been out of touch longest; None if all were refused from the
+        start."""
         contacts = [group.last_contact(one.needs) for group, one in self._subscribers]
         return min((contact for contact in contacts if contact is not None), default=None)
+
+    @property
+    def targets(self) -> int:
+        """How many there are after the rules."""
+        return sum(one.works for _, one in self._subscribers)
 
     @property
     def refused_paths(self) -> tuple[str, ...]:
@@ -239,7 +247,7 @@ class APIWatcher:
         return {
             "synced": self.is_synced,
             "version": self.version,
-            "scrape_works": sum(one.works for _, one in self._subscribers),
+            "scrape_works": self.targets,
             "constructor_failures": self._failures,
             "last_error": self._last_error,
             "duplicates": self._makes.duplicates,
@@ -284,7 +292,7 @@ class APIWatcher:
             self._synced.set()
             for reader in self._readers:
                 reader.fall_behind()
-            logger.info("synced job %s: %d targets", self.name, sum(one.works for _, one in self._subscribers))
+            logger.info("synced job %s: %d targets", self.name, self.targets)
 
     def _tell(self, kind: Any, work: Any, old: Any) -> None:
         self._works = None

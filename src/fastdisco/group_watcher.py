@@ -162,10 +162,17 @@ class GroupWatcher:
         return [watcher.path for kind in kinds for watcher in self._watchers.get(kind, ()) if watcher.refused is not None]
 
     def last_contact(self, kinds: Iterable[str]) -> float | None:
-        """Unix time of the last word to the watcher of these kinds that has been out of touch longest, refused ones left out; None if
-        there is none, 0 if one has never heard of its server."""
-        watchers = (watcher for kind in kinds for watcher in self._watchers.get(kind, ()))
-        return min((watcher.last_contact for watcher in watchers if watcher.refused is None), default=None)
+        """Unix time of the last word to the watcher of these kinds that has been out of touch longest, 0 if one has never heard of its
+        server. Refused ones are left out, but what is kept of a kind that is refused everywhere is as old as their last word; None if
+        nothing is left."""
+        contacts = []
+        for kind in kinds:
+            watchers = self._watchers.get(kind, ())
+            if asked := [watcher.last_contact for watcher in watchers if watcher.refused is None]:
+                contacts.append(min(asked))
+            elif known := [watcher.last_contact for watcher in watchers if watcher.listed]:
+                contacts.append(max(known))
+        return min(contacts, default=None)
 
     def resync(self, kinds: Iterable[str]) -> None:
         """Lists those kinds again."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -74,9 +75,14 @@ class Section:
         return self._take(key, int, default)
 
     def file(self, key: str) -> str:
-        """A file name; a relative one starts at the directory of the configuration file."""
+        """A file name; a relative one starts at the directory of the configuration file.
+
+        Made absolute and without `..`, as Go joins names: two spellings of one file are one.
+        """
         name = self.text(key)
-        return str(Path(self._directory) / name) if name and self._directory else name
+        if not name or not self._directory:
+            return name
+        return str(Path(name)) if Path(name).is_absolute() else os.path.abspath(Path(self._directory) / name)  # noqa: PTH100  resolves no links
 
     def duration(self, key: str, default: float) -> float:
         try:

@@ -292,7 +292,7 @@ def _add_web(command: argparse.ArgumentParser) -> None:
 
 
 def _add_healthcheck(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--ready", action="store_true", help="whether it has something to serve, not only whether it runs")
+    command.add_argument("--ready", action="store_true", help="whether its jobs have synced, not only whether it runs")
     command.add_argument("--job", metavar="NAME", help="with --ready: whether this job has synced")
     command.add_argument(
         "--address", type=_address, default=("127.0.0.1", 9809), metavar="HOST:PORT",

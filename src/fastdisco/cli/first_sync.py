@@ -74,6 +74,12 @@ def _hopeless(watchers: list[dict[str, Any]], pending: list[dict[str, Any]], rol
     return [_trouble(one) for one in pending if one["next_retry"] and _HOPELESS.match(one["last_error"])]
 
 
+def may_come(discovery: Discovery) -> bool:
+    """Whether what is waited for may come without a change by somebody: a path that has not settled, or targets to be rendered."""
+    pending = [one for group in discovery.status()["groups"] for one in group["watchers"] if not one["settled"]]
+    return not pending or not all(one["next_retry"] and _HOPELESS.match(one["last_error"]) for one in pending)
+
+
 def _unreachable(pending: list[dict[str, Any]], tries: dict[str, set[float]]) -> list[str]:
     """What could not be reached several times; each attempt that fails has its own time of the next."""
     for one in pending:

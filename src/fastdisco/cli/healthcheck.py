@@ -32,9 +32,16 @@ def run(arguments: argparse.Namespace) -> int:
         answer = connection.getresponse()
         text = answer.read(10_000).decode(errors="replace").strip()
     except (OSError, http.client.HTTPException) as error:
-        raise FastdiscoError(f"no answer from {shown(host, port)}: {error}") from None
+        raise FastdiscoError(f"no answer from {shown(host, port)}: {error}{_hint(error, tls=arguments.tls)}") from None
     finally:
         connection.close()
     if answer.status != 200:
         raise FastdiscoError(f"{text or answer.reason} (status code {answer.status})")
     return 0
+
+
+def _hint(error: Exception, *, tls: bool) -> str:
+    """Where somebody is there and does not understand."""
+    if tls:
+        return " (perhaps it speaks no TLS: leave --tls out)" if isinstance(error, ssl.SSLError) else ""
+    return " (perhaps it speaks TLS: try --tls)" if isinstance(error, ConnectionResetError | http.client.BadStatusLine) else ""

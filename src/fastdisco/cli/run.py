@@ -24,10 +24,11 @@ from fastdisco.discovery import Discovery
 from fastdisco.errors import FastdiscoError
 from fastdisco.sidecar import Service, ServiceOptions, make_app, make_health_app
 from fastdisco.sidecar.listening import Listener, is_loopback, listen, shown
-from fastdisco.sidecar.loading import Options, load
+from fastdisco.sidecar.loading import Options, load, report
 from fastdisco.sidecar.web_config import WebConfig
 
 from .ending import until_signal
+from .first_sync import may_come
 from .log import structure
 
 logger = logging.getLogger("fastdisco")
@@ -51,8 +52,9 @@ def run(arguments: argparse.Namespace) -> int:
     configuration = load(source)
     if configuration.dialect_reason:
         logger.info("%s", configuration.dialect_reason)
-    for line in (*configuration.warnings, *configuration.not_used):
-        logger.warning("%s", line)
+    report(configuration)
+    if arguments.once and not configuration.jobs:
+        raise FastdiscoError(f"{arguments.config}: no job has kubernetes_sd_configs: there is nothing to write")
     if arguments.once:
         return uvloop.run(until_signal(_once(arguments, source, configuration)))
     with ExitStack() as stack:
@@ -84,11 +86,12 @@ async def served(
     arguments: argparse.Namespace, service: Service, web_config: WebConfig, listening: socket, health: socket | None = None
 ) -> AsyncIterator[str]:
     """While it lasts, the service answers on these sockets; gives the URL of its page."""
-    tls = web_config.tls()
     lifecycle = arguments.enable_lifecycle or is_loopback(arguments.listen_address[0])
     app = make_app(service, lifecycle=lifecycle)
     web_config.protect(app)
-    listeners = [Listener(app, listening, tls=tls)]
+    if arguments.web_config_file is not None:
+        service.web_config = web_config
+    listeners = [Listener(app, listening, tls=web_config.tls)]
     if health is not None:
         listeners.append(Listener(make_health_app(service), health))
     refreshing = asyncio.create_task(web_config.keep_fresh())
@@ -97,7 +100,7 @@ async def served(
             await listener.start()
         host, port = listening.getsockname()[:2]
         host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
-        yield f"{'https' if tls else 'http'}://{shown(host, port)}{service.options.route_prefix}/"
+        yield f"{'https' if web_config.tls() else 'http'}://{shown(host, port)}{service.options.route_prefix}/"
     finally:
         refreshing.cancel()
         await asyncio.gather(*(listener.stop() for listener in listeners))
@@ -145,10 +148,19 @@ async def _once(arguments: argparse.Namespace, source: Options, configuration: C
         service = Service(discovery, service_options(arguments), source)
         try:
             await service.start(configuration, keep_files=False)
-            missing = await service.write_once(arguments.timeout)
+            missing = await service.write_once(arguments.timeout, lambda: may_come(discovery))
+            written = [job.name for job in service.jobs if job.name not in missing]
         finally:
             await service.stop()
     if missing:
-        raise FastdiscoError("; ".join(f"job {name}: {reason}" for name, reason in missing.items()))
+        raise FastdiscoError("; ".join([*_by_reason(missing), f"written: {', '.join(written) or 'none'}"]))
     os.write(sys.stdout.fileno(), f"wrote the targets of {len(configuration.jobs)} jobs to {arguments.file_sd_directory}\n".encode())
     return 0
+
+
+def _by_reason(missing: dict[str, str]) -> list[str]:
+    """Jobs of one server have the same trouble, which is told once."""
+    names: dict[str, list[str]] = {}
+    for name, reason in missing.items():
+        names.setdefault(reason, []).append(name)
+    return [f"job{'s' if len(those) > 1 else ''} {', '.join(those)}: {reason}" for reason, those in names.items()]

@@ -22,12 +22,12 @@ _FOR_OTHERS = "for others than discovery"
 def find_unused(documents: Documents, dialect: str, mistakes: Mistakes) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """(lines on what is not used, warnings); keys that neither peer knows are mistakes."""
     main, common = documents.main, documents.top.get("global")
+    warnings: list[str] = []
     unused = list(_unused(main, "", documents.top, TOP, _TOP, mistakes))
     if isinstance(common, Mapping):
         unused += _unused(main, "global", common, GLOBAL, _GLOBAL, mistakes)
         if dialect == PROMETHEUS and common.get("relabel_configs"):
-            unused.append(f"{main}: global.relabel_configs: Prometheus has no global rules, so they do not run")
-    warnings = []
+            warnings.append(f"{main}: global.relabel_configs: Prometheus has no global rules, so they do not run")
     for job in documents.jobs:
         unused += _unused_of_job(job, mistakes)
         if job.written.get("kubernetes_sd_configs"):

@@ -6,7 +6,7 @@ import html
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 from aiohttp import web
@@ -18,6 +18,9 @@ from .health import Health
 from .http_sd import HttpSD
 from .service import Service
 from .targets import active_targets
+
+if TYPE_CHECKING:
+    from aiohttp.typedefs import Handler
 
 _PAGE = """\
 <!DOCTYPE html>
@@ -59,11 +62,11 @@ def make_app(service: Service, *, lifecycle: bool = True) -> web.Application:
     """Serves the jobs that the service has at the time of a request; `lifecycle`: whether a request may reload the configuration."""
     options, prefix = service.options, service.options.route_prefix
     http_sd = HttpSD(
-        service.jobs, service.exports, service.polls, service.past,
+        service.jobs, service.exports, service.polls,
         sync_wait=options.sync_wait, max_staleness=options.max_staleness, base_url=options.external_url,
     )  # fmt: skip
     routes = _Routes(service.discovery, prefix)
-    app = web.Application(client_max_size=_BODY_BYTES)
+    app = web.Application(client_max_size=_BODY_BYTES, middlewares=[_refuse_bad_host])
     app.router.add_get(f"{prefix}/", routes.page)
     if prefix:
         app.router.add_get(prefix, routes.to_page)
@@ -71,13 +74,23 @@ def make_app(service: Service, *, lifecycle: bool = True) -> web.Application:
     app.router.add_get(f"{prefix}/metrics", routes.metrics)
     app.router.add_get(f"{prefix}/api/v1/targets", routes.targets)
     app.router.add_get(f"{prefix}/sd", http_sd.index)
-    app.router.add_get(f"{prefix}/sd/{{job:.+}}", http_sd.targets)
+    app.router.add_get(f"{prefix}/sd/{{job:(?s:.+)}}", http_sd.targets)
     Health(service.jobs).add_to(app, prefix)
     if service.reload is not None:
         for method in ("POST", "PUT"):
             app.router.add_route(method, f"{prefix}/-/reload", service.reload.on_request if lifecycle else routes.no_lifecycle)
     app.router.add_get(f"{prefix}/api/v1/status/config", service.shown_configuration)
     return app
+
+
+@web.middleware
+async def _refuse_bad_host(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Answers that name URLs are made of it."""
+    try:
+        request.url.origin()
+    except ValueError:
+        return web.Response(status=400, text="the Host of the request is no host and port\n")
+    return await handler(request)
 
 
 class _Routes:

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import hashlib
 import logging
-import re
-import shutil
 import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fastdisco.errors import FastdiscoError, NotSynced
 
-from .files import remove_abandoned, whole_file
+from .job_files import JobFiles
 from .query import Query, Syntax
 
 if TYPE_CHECKING:
@@ -31,21 +29,23 @@ logger = logging.getLogger("fastdisco")
 
 WRITE_SECONDS = 5.0
 """At most one write of a file in so long: Prometheus reads it again at each."""
-SUFFIXES: dict[Syntax, str] = {"json": "json", "yaml": "yml"}
 
 _LOOK_SECONDS = 0.5
-_PARTIAL_DIRECTORY = ".partial"  # beside the jobs' directories, so that a scraper that watches one of them hears of the finished file only
 _QUERY = Query()
 
 
-def file_of(directory: Path, job: str, syntax: Syntax) -> Path:
-    """A directory of its own for each job, since Prometheus reads all files of a directory again when one of them changes.
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """What is known of a job's file; times by the clock of `FileSD`."""
 
-    Of the job's name the safe characters, and a hash that tells apart names of the same safe ones.
-    """
-    safe = re.sub(r"[^A-Za-z0-9_-]+", "-", job).strip("-")[:64]
-    name = f"{safe}-{hashlib.sha256(job.encode()).hexdigest()[:8]}".lstrip("-")
-    return directory / name / f"{name}.{SUFFIXES[syntax]}"
+    etag: str = ""
+    """Of what it holds; empty if that is not known."""
+    tried_at: float = 0.0
+    looked_at: float = 0.0
+    identity: tuple[int, ...] = ()
+    """Of the file as it was left: another one has been put there by somebody else."""
+    lost: bool = False
+    """Somebody else has removed or changed it."""
 
 
 class FileSD:
@@ -64,24 +64,24 @@ class FileSD:
     ) -> None:
         self.failures: Counter[str] = Counter()
         """Writes that failed, by job."""
+        self.reported: dict[str, str] = {}
+        """Why the last write failed, by job; those whose files are right have no entry."""
+        self.restored: Counter[str] = Counter()
+        """Files that were written again since somebody had removed or changed them, by job."""
         self.without_address: dict[str, int] = {}
         self._directory = directory
         self._jobs = jobs
         self._exports = exports
-        self._syntax = syntax
-        self._mode = mode
+        self._files = JobFiles(directory, syntax, mode)
         self._write_seconds = write_seconds
         self._now = now
-        self._written: dict[str, tuple[str, float]] = {}  # ETag of what the file holds, and when it was tried last
+        self._written: dict[str, _Written] = {}
         self._emptied: set[str] = set()
-        self._reported: dict[str, str] = {}
 
     def prepare(self) -> None:
         """FastdiscoError if the directory cannot be used."""
         try:
-            partial = self._directory / _PARTIAL_DIRECTORY
-            partial.mkdir(parents=True, exist_ok=True)
-            remove_abandoned(partial)
+            self._files.prepare()
         except OSError as error:
             raise FastdiscoError(f"cannot use the directory {self._directory}: {error.strerror}") from None
 
@@ -92,7 +92,9 @@ class FileSD:
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def write_changed(self) -> None:
-        """The files of those jobs that have changed and whose time has come; a failure is logged, counted, and tried again."""
+        """The files of those jobs that have changed, or are not there any more, and whose time has come; a failure is logged, counted, and
+        tried again."""
+        await self._look_after()
         for job in self._jobs:
             if job.is_evaluated and self._is_due(job.name):
                 with suppress(NotSynced):  # it has ended meanwhile
@@ -102,61 +104,52 @@ class FileSD:
         for name in [name for name in self._emptied if not self._jobs.is_tombstone(name)]:
             self._emptied.discard(name)
             if self._jobs.get(name) is None:
-                await asyncio.to_thread(shutil.rmtree, self._file(name).parent, ignore_errors=True)
-
-    def _file(self, name: str) -> Path:
-        return file_of(self._directory, name, self._syntax)
+                await asyncio.to_thread(self._files.remove, name)
 
     def _is_due(self, name: str) -> bool:
-        return name not in self._written or self._now() - self._written[name][1] >= self._write_seconds
+        return name not in self._written or self._now() - self._written[name].tried_at >= self._write_seconds
+
+    async def _look_after(self) -> None:
+        """What somebody else has removed or changed is to be written again."""
+        now = self._now()
+        seen = {name: one for name, one in self._written.items() if one.etag and now - one.looked_at >= self._write_seconds}
+        lost = await asyncio.to_thread(lambda: {name for name, one in seen.items() if self._files.identity(name) != one.identity})
+        for name, one in seen.items():
+            self._written[name] = replace(one, looked_at=now) if name not in lost else replace(one, etag="", lost=True)
 
     async def _bring_up_to_date(self, job: APIWatcher) -> None:
         current = await self._exports.current(job, _QUERY)
-        before = self._written.get(job.name, ("", 0.0))[0]
-        if current.etag != before:
+        before = self._written.get(job.name, _Written())
+        if current.etag != before.etag:
             export = current.export or await self._exports.export(job, _QUERY)
-            self._written[job.name] = (export.etag if await self._tried(job.name, export) else before, self._now())
+            done = await self._tried(job.name, export)
+            now = self._now()
+            if done:
+                identity = await asyncio.to_thread(self._files.identity, job.name)
+                self._written[job.name] = _Written(export.etag, now, now, identity)
+            else:
+                self._written[job.name] = replace(before, tried_at=now)
             self.without_address[job.name] = export.snapshot.without_address
 
     async def _empty(self, name: str) -> None:
         """Who reads it must hear that there are no targets any more before it goes."""
         self._written.pop(name, None)
         self.without_address.pop(name, None)
-        if not self._file(name).exists() or await self._tried(name, None):
+        if not self._files.of(name).exists() or await self._tried(name, None):
             self._emptied.add(name)
 
     async def _tried(self, name: str, export: Export | None) -> bool:
         try:
-            await asyncio.to_thread(self._write, self._file(name), export)
+            written = await asyncio.to_thread(self._files.write, name, export)
         except OSError as error:
             self.failures[name] += 1
             reason = "its directory is on another file system" if error.errno == errno.EXDEV else error.strerror or str(error)
-            if self._reported.get(name) != reason:
+            if self.reported.get(name) != reason:
                 logger.error("cannot write the file of job %s: %s; the old one stays", name, reason)
-            self._reported[name] = reason
+            self.reported[name] = reason
             return False
-        self._reported.pop(name, None)
+        self.reported.pop(name, None)
+        if written and self._written.get(name, _Written()).lost:
+            self.restored[name] += 1
+            logger.warning("the file of job %s was not as it had been written; it has been written again", name)
         return True
-
-    def _is_there(self, path: Path, export: Export) -> bool:
-        """Whether the file is just what would be written."""
-        try:
-            found = path.stat()
-            if (found.st_size, found.st_mode & 0o777) != (export.snapshot.length(self._syntax), self._mode):
-                return False
-            with path.open("rb") as file:
-                slices = (export.snapshot.render(number, self._syntax) for number in range(export.snapshot.slices))
-                return all(file.read(len(text)) == text for text in slices)
-        except FileNotFoundError:
-            return False
-
-    def _write(self, path: Path, export: Export | None) -> None:
-        path.parent.mkdir(exist_ok=True)
-        if export is not None and self._is_there(path, export):
-            return  # since the last run
-        with whole_file(path, mode=self._mode, beside=self._directory / _PARTIAL_DIRECTORY) as file:
-            if export is None:
-                file.write(b"[]\n")
-                return
-            for number in range(export.snapshot.slices):
-                file.write(export.snapshot.render(number, self._syntax))

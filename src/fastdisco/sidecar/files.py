@@ -36,6 +36,14 @@ def whole_file(path: Path, *, mode: int = 0o600, beside: Path | None = None) -> 
     _sync_directory(path.parent)
 
 
+def make_directory(path: Path, mode: int) -> None:
+    """With those above it that are missing, all with just this mode, whatever the process's mask; what is there stays as it is. OSError."""
+    if not path.is_dir():
+        make_directory(path.parent, mode)
+        path.mkdir(exist_ok=True)
+        path.chmod(mode)
+
+
 def remove_abandoned(directory: Path) -> None:
     """Partial files that nobody can be writing any more."""
     for partial in directory.glob(f"*{_PARTIAL}"):

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from fastdisco.api_watcher import APIWatcher
 
     from .jobs import Jobs
-    from .past import Past
     from .polls import Polls
     from .snapshots import Export
+    from .state_file import Known
 
 STALE_SECONDS = 300.0
 """Without a word from the API server for so long what is known may be old."""
@@ -45,7 +45,6 @@ class HttpSD:
         jobs: Jobs,
         exports: Exports,
         polls: Polls,
-        past: Past,
         *,
         sync_wait: float = SYNC_WAIT_SECONDS,
         max_staleness: float = 0.0,
@@ -54,7 +53,6 @@ class HttpSD:
         self._jobs = jobs
         self._exports = exports
         self._polls = polls
-        self._past = past
         self._sync_wait = sync_wait
         self._max_staleness = max_staleness
         self._base_url = base_url
@@ -63,16 +61,19 @@ class HttpSD:
         """All jobs and where their targets are; with `?job=NAME` the targets of one."""
         if "job" in request.query:
             return await self._answer(request, request.query["job"])
+        for parameter in request.query:
+            return web.Response(status=400, text=f"{parameter}: means nothing without job\n")
         base = self._base_url or str(request.url.origin()) + request.path.removesuffix("/sd")
         first: dict[object, str] = {}
         found = []
         for job in self._jobs:
-            url = f"{base}/sd/{quote(job.name, safe='')}"
-            everything = first.setdefault(_sources(job), f"{url}?dropped=include")
+            url = f"{base}/sd{_place(job.name)}"
+            everything = first.setdefault(_sources(job), f"{url}{'&' if '?' in url else '?'}dropped=include")
             found.append({
                 "job": job.name,
+                "state": self._state(job),
                 "synced": job.is_synced,
-                "targets": sum(one.works for _, one in job.subscribers),
+                "targets": job.targets if (past := self._past(job)) is None else past.targets,
                 "url": url,
                 "url_with_dropped": everything,
             })  # fmt: skip
@@ -95,8 +96,8 @@ class HttpSD:
             return web.Response(status=400, text=f"{error}\n")
         until = asyncio.get_running_loop().time() + self._patience(request)
         while (job := self._jobs.get(name)) is not None:
-            if not job.is_synced and (past := self._past.body(name, query)) is not None:
-                return await self._send(request, name, past, {"X-Fastdisco-State": "past", "Age": str(int(self._past.age))}, gzip=False)
+            if not query.dropped and (past := self._past(job)) is not None:
+                return await self._earlier(request, name, past, "final" if query.labels == "final" else "discovered")
             try:
                 async with asyncio.timeout_at(until):
                     await job.evaluated()
@@ -117,11 +118,30 @@ class HttpSD:
                 return min(self._sync_wait, interval / 2)
         return self._sync_wait
 
+    def _past(self, job: APIWatcher) -> Known | None:
+        """What may be served of the last run."""
+        past = self._jobs.past(job)
+        return None if past is None or (self._max_staleness and _age(past.true_at) > self._max_staleness) else past
+
+    def _state(self, job: APIWatcher) -> str:
+        """As in the header; a job without targets waits for them."""
+        if not job.is_synced:
+            return "waiting" if self._past(job) is None else "past"
+        return "stale" if _age(job.last_contact or job.last_change) > STALE_SECONDS else "live"
+
+    async def _earlier(self, request: web.Request, name: str, past: Known, labels: str) -> web.StreamResponse:
+        headers, gzip = {"X-Fastdisco-State": "past", "Age": str(int(_age(past.true_at)))}, _takes_gzip(request)
+        tag = _tag(past.bodies[labels].etag, gzip=gzip)
+        if _matches(request, tag):
+            return web.Response(status=304, headers={**_HEADERS, **headers, "ETag": tag})
+        body = await past.packed(labels) if gzip else past.bodies[labels]
+        return await self._send(request, name, body, headers, gzip=gzip)
+
     async def _current(self, request: web.Request, job: APIWatcher, query: Query) -> web.StreamResponse:
-        age = time.time() - (job.last_contact or 0.0)
+        age = _age(job.last_contact or job.last_change)
         if self._max_staleness and age > self._max_staleness:
             return _refusal(503, f"job {job.name} has had no word from the API server for {age:.0f} s")
-        headers = {"X-Fastdisco-State": "stale" if age > STALE_SECONDS else "live", "Age": str(max(0, int(age)))}
+        headers = {"X-Fastdisco-State": self._state(job), "Age": str(int(age))}
         if refused := job.refused_paths:
             headers["X-Fastdisco-Incomplete"] = ", ".join(refused)
         gzip = _takes_gzip(request)
@@ -170,6 +190,12 @@ async def _pieces(body: Body | Export, *, gzip: bool) -> AsyncIterator[bytes]:
         yield piece
 
 
+def _place(job: str) -> str:
+    """Of a job below `/sd`. Clients resolve dots in a path before they ask."""
+    name = quote(job, safe="")
+    return f"?job={name}" if job in (".", "..") else f"/{name}"
+
+
 def _sources(job: APIWatcher) -> object:
     """Equal for jobs that have the same targets before their rules."""
     return tuple((id(group), one.role, one.profile) for group, one in job.subscribers)
@@ -195,3 +221,8 @@ def _tag(etag: str, *, gzip: bool) -> str:
 def _matches(request: web.Request, tag: str) -> bool:
     given = [part.strip().removeprefix("W/") for part in request.headers.get("If-None-Match", "").split(",")]
     return tag in given or "*" in given
+
+
+def _age(moment: float) -> float:
+    """Seconds since a Unix time."""
+    return max(0.0, time.time() - moment)

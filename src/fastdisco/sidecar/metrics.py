@@ -11,18 +11,21 @@ from prometheus_client.registry import Collector
 if TYPE_CHECKING:
     from fastdisco.api_watcher import APIWatcher
 
+    from .reload import Reload
     from .service import Service
+    from .web_config import WebConfig
 
-# By name: the help, and what a job says.
-_GAUGES: dict[str, tuple[str, Callable[[APIWatcher], float | None]]] = {
-    "targets": ("Targets of a job, after its rules.", lambda job: float(sum(one.works for _, one in job.subscribers))),
-    "synced": ("Whether a job has synced.", lambda job: float(job.is_synced)),
-    "last_change_timestamp_seconds": ("When the targets of a job changed last.", lambda job: job.last_change or None),
+# By name: the help, and what a job says; of one that has yet to sync there may be what the last run knew.
+_GAUGES: dict[str, tuple[str, Callable[[Service, APIWatcher], float | None]]] = {
+    "targets": ("Targets of a job, after its rules.", lambda service, job: float(service.jobs.targets(job))),
+    "synced": ("Whether a job has synced.", lambda _, job: float(job.is_synced)),
+    "past": ("Whether the targets of a job are those of the last run.", lambda service, job: float(service.jobs.past(job) is not None)),
+    "last_change_timestamp_seconds": ("When the targets of a job changed last.", lambda _, job: job.last_change or None),
     "last_contact_timestamp_seconds": (
         "Last word from the API server to the watcher of a job that has been out of touch longest.",
-        lambda job: job.last_contact or None,
+        lambda service, job: service.jobs.last_contact(job) or None,
     ),
-    "refused_paths": ("Paths that the API server refuses to a job.", lambda job: float(len(job.refused_paths))),
+    "refused_paths": ("Paths that the API server refuses to a job.", lambda _, job: float(len(job.refused_paths))),
 }
 
 
@@ -46,13 +49,14 @@ class SidecarMetrics(Collector):
         for name, (text, value) in _GAUGES.items():
             gauge = GaugeMetricFamily(self._prefix + name, text, labels=["job"])
             for job in jobs:
-                if (number := value(job)) is not None:
+                if (number := value(self._service, job)) is not None:
                     gauge.add_metric([job.name], number)
             yield gauge
         yield self._drops([(job.name, job.status()) for job in jobs])
         yield from self._polls()
         yield from self._files()
-        yield from self._reloads()
+        yield from self._reloads("config", self._service.reload)
+        yield from self._reloads("web_config", self._service.web_config)
         exports = self._service.exports
         yield CounterMetricFamily(self._prefix + "snapshots", "Times that targets were taken for an export.", value=exports.taken)
         yield CounterMetricFamily(self._prefix + "renderings", "Bodies rendered.", value=exports.rendered)
@@ -74,8 +78,8 @@ class SidecarMetrics(Collector):
         polls, jobs = self._service.polls, self._service.jobs
 
         def shown(job: str) -> bool:
-            """Of a job that went a while ago nothing is shown any more."""
-            return not job or jobs.get(job) is not None or jobs.is_tombstone(job)
+            """Of a job that has gone nothing is shown any more: an alert on it would never end."""
+            return not job or jobs.get(job) is not None
 
         requests = CounterMetricFamily(self._prefix + "http_sd_requests", "Requests for targets.", labels=["job", "code"])
         for (job, code), count in sorted(polls.requests.items()):
@@ -101,19 +105,20 @@ class SidecarMetrics(Collector):
             return
         failures = CounterMetricFamily(self._prefix + "file_sd_write_failures", "Files that could not be written.", labels=["job"])
         left_out = GaugeMetricFamily(self._prefix + "file_sd_targets_without_address", "Targets that were left out.", labels=["job"])
+        restored = CounterMetricFamily(
+            self._prefix + "file_sd_restored", "Files written again since somebody else had removed or changed them.", labels=["job"]
+        )
         for job in self._service.discovery.jobs:
             failures.add_metric([job], files.failures[job])
+            restored.add_metric([job], files.restored[job])
             left_out.add_metric([job], files.without_address.get(job, 0))
         yield failures
+        yield restored
         yield left_out
 
-    def _reloads(self) -> Iterator[Metric]:
-        reload = self._service.reload
-        if reload is None:
+    def _reloads(self, name: str, read: Reload | WebConfig | None) -> Iterator[Metric]:
+        if read is None:
             return
-        yield GaugeMetricFamily(
-            self._prefix + "config_last_reload_successful", "Whether the last reload was good.", value=float(reload.successful)
-        )
-        yield GaugeMetricFamily(
-            self._prefix + "config_last_reload_success_timestamp_seconds", "Last time that it was good.", value=reload.last_success
-        )
+        name = f"{self._prefix}{name}_last_reload_success"
+        yield GaugeMetricFamily(f"{name}ful", "Whether the last reload was good.", value=float(read.successful))
+        yield GaugeMetricFamily(f"{name}_timestamp_seconds", "Last time that it was good.", value=read.last_success)

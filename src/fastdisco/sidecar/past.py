@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import gzip
 import logging
 import os
-import sys
 import time
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import orjson
+from fastdisco.errors import FastdiscoError, NotSynced
 
-from fastdisco.errors import NotSynced
-
-from .exports import Body, Exports
-from .files import whole_file
+from .exports import Exports
 from .query import Query
+from .state_file import Known, State, read
+from .state_writer import Answer, write_state
 
 if TYPE_CHECKING:
+    from fastdisco.api_watcher import APIWatcher
+
     from .jobs import Jobs
-    from .snapshots import Export
 
 logger = logging.getLogger("fastdisco")
 
@@ -32,106 +30,104 @@ WRITE_SECONDS = 30.0
 """Between two looks at whether there is something new to write."""
 
 _FIRST_SECONDS = 1.0  # after a start there is soon something to keep
-_VERSION = 1
+_IN_TOUCH_SECONDS = 150.0  # a server has a word for each watch once a minute or so
 _QUERIES = (Query(), Query("final"))
 
 
 class Past:
-    """The targets of the last run, by job and query. An empty one knows nothing."""
+    """The targets of the last run, by job. An empty one knows nothing."""
 
     def __init__(self, file: Path | None = None, max_age: float = MAX_AGE_SECONDS, now: Callable[[], float] = time.time) -> None:
+        self.names: tuple[str, ...] = ()
+        """Of the jobs that somebody may have targets of: those of the last run, and those that it had removed not long before."""
         self._file = file
         self._max_age = max_age
         self._now = now
-        self._written_at = 0.0
-        self._found: dict[tuple[str, str], Body] = {}
-        self._last: dict[tuple[str, str], str] = {}  # ETags of what the file has
+        self._found: dict[str, Known] = {}
+        self._last: list[Any] = []  # what the file has
+        self._failed = ""  # what the log has heard of
 
     def read(self) -> None:
-        """What is too old, or no such file, is as none: it is logged, and the run goes on without."""
+        """What is too old, or no such file, is as none: it is logged, and the run goes on without.
+
+        FastdiscoError if nothing could ever be kept there.
+        """
         if self._file is None:
             return
+        if self._file.is_dir() or not os.access(self._file.parent, os.W_OK | os.X_OK):
+            reason = "it is a directory" if self._file.is_dir() else f"{self._file.parent} is no directory that can be written to"
+            raise FastdiscoError(f"cannot keep the state in {self._file}: {reason}")
         try:
-            self._written_at = self._file.stat().st_mtime
-            if self.age > self._max_age:
-                logger.info("the state in %s is %.0f s old: too old to be served", self._file, self.age)
-                return
-            self._found = _read(self._file)
-            logger.info("serving %d jobs as %s has them, until they sync", len({job for job, _ in self._found}), self._file)
+            state = read(self._file, self._now() - self._max_age)
         except FileNotFoundError:
-            pass
+            state = State()
         except (OSError, EOFError, ValueError, zlib.error) as error:
             logger.warning("cannot use the state in %s: %s", self._file, error)
+            state = State()
+        self.names, self._found = state.names, state.jobs
+        if self.names:
+            fresh = len(self._found)
+            logger.info("the state in %s has %d jobs, %d of them young enough to be served", self._file, len(self.names), fresh)
 
-    @property
-    def age(self) -> float:
-        """Seconds since it was true."""
-        return max(0.0, self._now() - self._written_at)
+    def of(self, job: str, fingerprint: str) -> Known | None:
+        """What the last run knew of a job; None if that was nothing, of another configuration, or is too old by now."""
+        known = self._found.get(job)
+        return None if known is None or known.fingerprint != fingerprint or self._is_too_old(known) else known
 
-    def body(self, job: str, query: Query) -> Body | None:
-        """What the last run would have answered; None if that is not known, or too old by now."""
-        if query.dropped or self.age > self._max_age:
-            return None
-        return self._found.get((job, "final" if query.labels == "final" else "discovered"))
+    def forget(self, job: str) -> None:
+        """All is known better since."""
+        self._found.pop(job, None)
 
     async def keep(self, jobs: Jobs, exports: Exports) -> None:
-        """Writes the file now and then, for ever; what is known of jobs that have yet to sync stays in it."""
+        """Writes the file now and then, for ever."""
         if self._file is None:
             return
         while True:
             await asyncio.sleep(WRITE_SECONDS if self._last else _FIRST_SECONDS)
             try:
                 await self.write(jobs, exports)
+                self._failed = ""
             except NotSynced:  # a job has ended meanwhile
                 continue
             except OSError as error:
-                logger.error("cannot write the state to %s: %s", self._file, error.strerror or error)
+                if (reason := error.strerror or str(error)) != self._failed:
+                    logger.error("cannot write the state to %s: %s", self._file, reason)
+                self._failed = reason
 
     async def write(self, jobs: Jobs, exports: Exports) -> None:
-        """What is known now; nothing while a job that the last run knew has yet to sync. OSError; NotSynced if a job ends meanwhile."""
-        known = {name for name, _ in self._found}
-        synced = [job for job in jobs if job.is_synced]
-        if self._file is None or not synced or any(job.name in known and not job.is_synced for job in jobs):
+        """What is known now; of a job that has yet to sync what was known before. OSError; NotSynced if a job ends meanwhile."""
+        synced = {job.name: job for job in jobs if job.is_synced}
+        if self._file is None or not synced:
             return
-        self._found = {}  # all is known better now
-        true_at = min([self._now(), *(job.last_contact or 0.0 for job in synced)])
-        tags = {(job.name, query.labels): (await exports.current(job, query)).etag for job in synced for query in _QUERIES}
-        if tags != self._last or not self._file.exists():
-            writing = whole_file(self._file)
-            file = await asyncio.to_thread(writing.__enter__)
-            try:
-                with gzip.GzipFile(fileobj=file, mode="wb", compresslevel=1, mtime=0) as packed:
-                    for job in synced:
-                        for query in _QUERIES:
-                            await asyncio.to_thread(_append, packed, job.name, query, await exports.export(job, query))
-            except BaseException:
-                await asyncio.to_thread(writing.__exit__, *sys.exc_info())
-                raise
-            await asyncio.to_thread(writing.__exit__, None, None, None)  # waits for the disk
-            self._last = tags
+        for name in synced:
+            self.forget(name)
+        waiting = {job.name for job in jobs} - synced.keys()
+        self._found = {name: known for name, known in self._found.items() if name in waiting and not self._is_too_old(known)}
+        names = sorted({*synced, *waiting, *filter(jobs.is_tombstone, jobs.removed)})
+        answers = [await self._answer(job, jobs, exports, query) for job in synced.values() for query in _QUERIES]
+        now = self._now()
+        true_at = min((contact for contact in map(_contact, synced.values()) if self._is_in_touch(contact)), default=now)
+        content = [names, answers, {name: (known.fingerprint, known.true_at) for name, known in self._found.items()}]
+        if content != self._last or not self._file.exists():
+            await write_state(self._file, names, answers, self._found, jobs, exports)
+            self._last = content
         os.utime(self._file, (true_at, true_at))
 
+    async def _answer(self, job: APIWatcher, jobs: Jobs, exports: Exports, query: Query) -> Answer:
+        await job.evaluated()  # never some by old rules and some by new ones
+        contact = _contact(job)
+        true_at = None if self._is_in_touch(contact) else contact
+        fingerprint = jobs.fingerprint(job.name)
+        return Answer(job.name, query.labels, fingerprint, (await exports.current(job, query)).etag, true_at)
 
-def _append(to: gzip.GzipFile, job: str, query: Query, export: Export) -> None:
-    header = {"version": _VERSION, "job": job, "labels": query.labels, "etag": export.etag, "length": export.snapshot.length("json")}
-    to.write(orjson.dumps(header) + b"\n")
-    for number in range(export.snapshot.slices):
-        to.write(export.snapshot.render(number, "json"))
+    def _is_too_old(self, known: Known) -> bool:
+        return self._now() - known.true_at > self._max_age
+
+    def _is_in_touch(self, contact: float) -> bool:
+        """Those that are share the time of the file; the time of another job stands still, and theirs must not."""
+        return self._now() - contact <= _IN_TOUCH_SECONDS
 
 
-def _read(file: Path) -> dict[tuple[str, str], Body]:
-    """OSError, or ValueError if the file is not one of ours, or not whole."""
-    found = {}
-    with gzip.open(file) as packed:
-        while line := packed.readline():
-            try:
-                header = orjson.loads(line)
-                if header["version"] != _VERSION:
-                    raise ValueError(f"version {header['version']}")
-                text = packed.read(header["length"])
-                if len(text) != header["length"]:
-                    raise ValueError("it ends early")
-                found[header["job"], header["labels"]] = Body(header["etag"], (text,), len(text))
-            except (KeyError, TypeError) as error:
-                raise ValueError(f"no such header: {error}") from None
-    return found
+def _contact(job: APIWatcher) -> float:
+    """Unix time at which its targets were last known to be so."""
+    return job.last_contact or job.last_change

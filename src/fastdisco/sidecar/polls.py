@@ -8,6 +8,8 @@ from collections.abc import Mapping
 
 _CLIENTS = {"prometheus/": "prometheus", "vm_promscrape": "vmagent", "vmagent": "vmagent", "alloy": "alloy", "grafanaalloy": "alloy",
             "opentelemetry": "opentelemetry", "otelcol": "opentelemetry"}  # fmt: skip
+_GO = "go-http-client/"
+_INTERVAL = "X-Prometheus-Refresh-Interval-Seconds"
 
 
 class Polls:
@@ -32,4 +34,6 @@ class Polls:
 def client(headers: Mapping[str, str]) -> str:
     """The kind of client, of a few; `other` for all else, so that nobody can make names up."""
     agent = headers.get("User-Agent", "").lower()
+    if agent.startswith(_GO) and _INTERVAL in headers:
+        return "vmagent"  # which says how often it asks, as Prometheus does, and not who it is
     return next((kind for begin, kind in _CLIENTS.items() if agent.startswith(begin)), "other")

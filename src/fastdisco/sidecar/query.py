@@ -9,6 +9,7 @@ from typing import Literal
 Syntax = Literal["json", "yaml"]
 """Of a document that lists targets."""
 
+_PARAMETERS = ("job", "labels", "dropped")
 _LABELS = ("discovered", "used", "final")
 
 
@@ -27,7 +28,10 @@ class Query:
 
     @classmethod
     def of(cls, parameters: Mapping[str, str]) -> Query:
-        """Of the parameters of a URL; others than these are passed over. BadQueryError."""
+        """Of the parameters of a URL; `job` belongs to who looks for the job. BadQueryError, also for others: most are slips of the pen."""
+        for name in parameters:
+            if name not in _PARAMETERS:
+                raise BadQueryError(f"{name}: unknown parameter; there are {', '.join(_PARAMETERS)}")
         labels, dropped = parameters.get("labels", "discovered"), parameters.get("dropped", "exclude")
         if labels not in _LABELS:
             raise BadQueryError(f"labels: must be one of {', '.join(_LABELS)}, not {labels!r}")

@@ -12,7 +12,7 @@ from aiohttp import web
 from fastdisco.configuration import changed
 from fastdisco.errors import FastdiscoError
 
-from .loading import Options, load
+from .loading import Options, load, report
 
 if TYPE_CHECKING:
     from .jobs import Jobs
@@ -51,8 +51,7 @@ class Reload:
                 "reloaded %s: jobs added %d, removed %d, replaced %d, relabeled %d, kept %d",
                 self._options.file, *map(len, (change.added, change.removed, change.replaced, change.relabeled, change.kept)),
             )  # fmt: skip
-            for line in (*configuration.warnings, *configuration.not_used):
-                logger.warning("%s", line)
+            await asyncio.to_thread(report, configuration)
 
     async def on_signal(self) -> None:
         """As `now`; a failure is in the log."""
@@ -70,11 +69,12 @@ class Reload:
         return web.Response(text="")
 
     async def when_changed(self, seconds: float = CHECK_SECONDS) -> None:
-        """For ever: reloads when a file that was read is another one than before, or other files match."""
+        """For ever: reloads when a file that was read is another one than before, or other files match; after a failure also when they are
+        again what they were."""
         while True:
             await asyncio.sleep(seconds)
             try:
-                if await asyncio.to_thread(changed, self._jobs.configuration):
+                if not self.successful or await asyncio.to_thread(changed, self._jobs.configuration):
                     await self.now()
             except (FastdiscoError, OSError) as error:
                 logger.debug("the files of the configuration cannot be read: %s", error)

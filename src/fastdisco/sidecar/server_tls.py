@@ -80,29 +80,25 @@ class ServerTLS:
         return tuple(file for file in (self.cert_file, self.key_file, self.client_ca_file) if file is not None)
 
     def context(self) -> ssl.SSLContext:
-        """A new one. ConfigError if the files cannot be used."""
-        made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self.apply_to(made)
-        return made
-
-    def apply_to(self, context: ssl.SSLContext) -> None:
-        """Connections made from now on follow it. ConfigError if the files cannot be used."""
+        """A new one: nothing of what was trusted before is in it. ConfigError if the files cannot be used."""
         for file in self.files:
             try:
                 file.read_bytes()
             except OSError as error:
                 raise ConfigError(f"tls_server_config: cannot read {file}: {error.strerror}") from None
+        made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         try:
-            context.minimum_version, context.maximum_version = self.min_version, self.max_version
+            made.minimum_version, made.maximum_version = self.min_version, self.max_version
             if self.ciphers:
-                context.set_ciphers(self.ciphers)
+                made.set_ciphers(self.ciphers)
             with _as_file(self.cert, self.cert_file) as cert, _as_file(self.key, self.key_file) as key:
-                context.load_cert_chain(cert, key, password=_no_password)
+                made.load_cert_chain(cert, key, password=_no_password)
             if self.client_auth != ssl.CERT_NONE:
-                context.load_verify_locations(self.client_ca_file, cadata=self.client_ca or None)
-            context.verify_mode = self.client_auth
+                made.load_verify_locations(self.client_ca_file, cadata=self.client_ca or None)
+            made.verify_mode = self.client_auth
         except (OSError, ValueError) as error:  # of ssl, too
             raise ConfigError(f"tls_server_config: cannot be used: {error}") from None
+        return made
 
     def allows(self, certificate: Mapping[str, Any] | None) -> bool:
         """Whether a client with this (verified) certificate may ask."""

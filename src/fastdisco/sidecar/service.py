@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
 
     from .loading import Options
     from .query import Syntax
+    from .web_config import WebConfig
 
 
 logger = logging.getLogger("fastdisco")
@@ -69,14 +69,16 @@ class Service:
         self.discovery = discovery
         self.polls = Polls()
         self.exports = Exports(discovery)
-        self.jobs = Jobs(discovery, self.exports)
         self.past = Past(options.state, options.state_max_age)
+        self.jobs: Jobs = Jobs(discovery, self.exports, self.past)
         self.reload = Reload(source, self.jobs) if source is not None else None
         self.file_sd: FileSD | None = None
         if options.file_sd_directory is not None:
             self.file_sd = FileSD(
                 options.file_sd_directory, self.jobs, self.exports, syntax=options.file_sd_format, mode=options.file_sd_mode
             )
+        self.web_config: WebConfig | None = None
+        """Of the server before it, if a file says anything of that."""
         self._tasks: list[asyncio.Task[None]] = []
         self.metrics = SidecarMetrics(self)
 
@@ -90,6 +92,7 @@ class Service:
         await asyncio.to_thread(self.past.read)
         if configuration is not None:
             await self.jobs.apply(configuration)
+            self.jobs.bury(self.past.names)
         if self.file_sd is not None and keep_files:
             self._go_on(self.file_sd.go_on)
         self._go_on(lambda: self.past.keep(self.jobs, self.exports))
@@ -101,16 +104,28 @@ class Service:
         while not all(job.is_settled for job in self.jobs):  # noqa: ASYNC110  a refusal has no event
             await asyncio.sleep(_SETTLED_LOOK)
 
-    async def write_once(self, timeout: float | None) -> dict[str, str]:
-        """Writes the file of each job when it has synced; gives those without one, and why. `timeout` None: a minute; 0: for ever."""
+    async def write_once(self, timeout: float | None, may_come: Callable[[], bool] = lambda: True) -> dict[str, str]:
+        """Writes the file of each job when all have settled; gives those without one, and why. `timeout` None: a minute; 0: for ever.
+
+        `may_come`: whether what has not settled may do so yet; else it is not waited for, unless that is for ever.
+        """
         if self.file_sd is None:
             raise ValueError("no directory for files")
-        with suppress(TimeoutError):
-            async with asyncio.timeout(ONCE_SECONDS if timeout is None else timeout or None):
-                await self.settled()
+        limit = ONCE_SECONDS if timeout is None else timeout
+        late = ""
+        try:
+            async with asyncio.timeout(limit or None):
+                while not all(job.is_settled for job in self.jobs) and (not limit or may_come()):  # noqa: ASYNC110  as in `settled`
+                    await asyncio.sleep(_SETTLED_LOOK)
+        except TimeoutError:
+            late = f"no first sync within {limit:g} s (--timeout SECONDS waits for longer): "
         await self.file_sd.write_changed()
-        missing = {job.name: "; ".join(job.troubles or ["it has not synced"]) for job in self.jobs if not job.is_synced}
-        return missing | {name: "its file could not be written" for name, count in self.file_sd.failures.items() if count}
+        missing = {
+            job.name: ("" if job.is_settled else late) + "; ".join(job.troubles or ["it has not synced"])
+            for job in self.jobs
+            if not job.is_synced
+        }
+        return missing | {name: f"its file could not be written: {reason}" for name, reason in self.file_sd.reported.items()}
 
     async def shown_configuration(self, _request: web.Request) -> web.Response:
         """`/api/v1/status/config`: what runs, as YAML without its secrets."""

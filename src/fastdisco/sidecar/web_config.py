@@ -1,23 +1,20 @@
-"""`--web.config.file`, as Prometheus and its exporters have it: TLS, users, and headers of answers."""
+"""What `--web.config.file` says is done, and followed when it changes."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import ssl
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from aiohttp import web
 
 from fastdisco.errors import ConfigError
-from fastdisco.sections import load_yaml, mapping_at
 
-from .passwords import Passwords
-from .rate_limit import RateLimit
-from .server_tls import ServerTLS
+from .passwords import Passwords, TooManyError
+from .web_file import WebFile, read_web_file
 
 if TYPE_CHECKING:
     from aiohttp.typedefs import Handler
@@ -26,37 +23,29 @@ logger = logging.getLogger("fastdisco")
 
 FRESH_SECONDS = 2.0
 """Between two looks at the files: certificates are renewed, and users come and go, without a restart."""
-_HEADERS = (
-    "Content-Security-Policy", "Strict-Transport-Security", "X-Content-Type-Options", "X-Frame-Options", "X-XSS-Protection",
-)  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class _Content:
-    tls: ServerTLS | None = None
-    users: Mapping[str, str] = field(default_factory=dict)
-    headers: Mapping[str, str] = field(default_factory=dict)
-    rate_limit: RateLimit | None = None
 
 
 class WebConfig:
     """The file as it is now; without one there is neither TLS nor a password."""
 
-    def __init__(self, file: Path | None, content: _Content) -> None:
+    def __init__(self, file: Path | None, content: WebFile) -> None:
         self._file = file
         self._content = content
         self._passwords = Passwords(content.users)
-        self._context = content.tls.context() if content.tls is not None else None
         self._seen = self._stamps()
+        self.successful = True
+        """Whether the file and those that it names were good when they were last read."""
+        self.last_success = time.time()
+        """Unix time at which they were."""
 
     @classmethod
     def read(cls, file: Path | None) -> WebConfig:
         """ConfigError with the key and the reason, also for a certificate that cannot be used."""
-        return cls(file, _load(file) if file is not None else _Content())
+        return cls(file, read_web_file(file) if file is not None else WebFile())
 
     def tls(self) -> ssl.SSLContext | None:
-        """Of the server; it follows the files."""
-        return self._context
+        """For a connection that is made now; None without TLS."""
+        return self._content.context
 
     def protect(self, app: web.Application) -> None:
         """From now on all its handlers are behind the passwords, and all its answers have the headers."""
@@ -71,7 +60,13 @@ class WebConfig:
             return web.Response(status=429, text="Too Many Requests\n")
         if content.tls is not None and not content.tls.allows(request.get_extra_info("peercert")):
             return web.Response(status=403, text="the client's certificate is for another name\n")
-        if content.users and not await self._passwords.allow(request.headers.get("Authorization", "")):
+        try:
+            allowed = not content.users or await self._passwords.allow(
+                request.headers.get("Authorization", ""), request.remote or "", lambda: request.transport is None
+            )
+        except TooManyError:
+            return web.Response(status=503, text="too many passwords wait to be checked\n", headers={"Retry-After": "5"})
+        if not allowed:
             return web.Response(status=401, text="Unauthorized\n", headers={"WWW-Authenticate": 'Basic realm="fastdisco"'})
         return await handler(request)
 
@@ -83,7 +78,7 @@ class WebConfig:
         """For ever: follows the files; what is bad leaves all as it is."""
         if self._file is None:
             return
-        failed = ""
+        told = ""
         while True:
             await asyncio.sleep(seconds)
             stamps = await asyncio.to_thread(self._stamps)
@@ -91,23 +86,25 @@ class WebConfig:
                 continue
             try:
                 self._renew()
-                self._seen = stamps
-                failed = ""
             except ConfigError as error:
-                if str(error) != failed:
+                self.successful = False
+                if str(error) != told:
                     logger.error("the file for the web server is bad, and the one before goes on: %s", error)
-                failed = str(error)
+                told = str(error)
+            else:
+                self._seen, told = stamps, ""
+                self.successful, self.last_success = True, time.time()
+                logger.info("what %s says is followed from now on", self._file)
 
     def _renew(self) -> None:
         if self._file is None:
             return
-        content = _load(self._file)
-        if (content.tls is None) != (self._context is None):
+        content = read_web_file(self._file)
+        if (content.tls is None) != (self._content.tls is None):
             raise ConfigError(f"{self._file}: tls_server_config: TLS is turned on and off by a restart only")
-        if content.tls is not None and self._context is not None:
-            content.tls.apply_to(self._context)
+        if content.users != self._content.users:
+            self._passwords = Passwords(content.users)
         self._content = content
-        self._passwords = Passwords(content.users)
 
     def _stamps(self) -> list[tuple[int, int, int] | None]:
         files = [] if self._file is None else [self._file, *(self._content.tls.files if self._content.tls is not None else ())]
@@ -120,37 +117,3 @@ def _stamp(file: Path) -> tuple[int, int, int] | None:
     except OSError:
         return None
     return found.st_mtime_ns, found.st_size, found.st_ino
-
-
-def _load(file: Path) -> _Content:
-    top = dict(mapping_at("", load_yaml(file) or {}))
-    try:
-        tls = top.pop("tls_server_config", None)
-        server = dict(mapping_at("http_server_config", top.pop("http_server_config", None) or {}))
-        users = mapping_at("basic_auth_users", top.pop("basic_auth_users", None) or {})
-        limit = top.pop("rate_limit", None)
-        _refuse_others(top, "")
-        server.pop("http2", None)  # there is HTTP/1.1 only, which every client speaks
-        headers = mapping_at("http_server_config.headers", server.pop("headers", None) or {})
-        _refuse_others(server, "http_server_config.")
-        for name in headers:
-            if name not in _HEADERS:
-                raise ConfigError(f"http_server_config.headers.{name}: must be one of {', '.join(_HEADERS)}")
-        for name, hashed in users.items():
-            Passwords.check(name, hashed)
-        server_tls = ServerTLS.of(mapping_at("tls_server_config", tls), file.parent) if tls else None
-        if server_tls is not None:
-            server_tls.context()  # a certificate without its key must leave the one before
-        return _Content(
-            server_tls,
-            {str(name): hashed for name, hashed in users.items()},
-            {name: str(value) for name, value in headers.items() if value},
-            RateLimit.of(mapping_at("rate_limit", limit)) if limit else None,
-        )
-    except ConfigError as error:
-        raise ConfigError(f"{file}: {error}") from None
-
-
-def _refuse_others(left: Mapping[str, Any], path: str) -> None:
-    for key in left:
-        raise ConfigError(f"{path}{key}: unknown key")
