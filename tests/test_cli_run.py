@@ -71,12 +71,12 @@ def answer(url: str, method: str = "GET", **headers: str) -> tuple[int, str] | N
         return None
 
 
-def wait_for(true: Callable[[], object], seconds: float = 20) -> None:
+def wait_for(true: Callable[[], object], seconds: float = 20, look: float = 0.02) -> None:
     """For what another process does."""
     until = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < until, "it does not come"
-        time.sleep(0.02)
+        time.sleep(look)
 
 
 def targets(url: str) -> int:
@@ -262,7 +262,7 @@ def test_files_are_whole_whenever_it_is_killed(tmp_path: Path) -> None:
         read = 0
         for _ in range(100):
             process = subprocess.Popen(command("run", "--web.listen-address=127.0.0.1:0", *flags))
-            wait_for(lambda: any((directory / ".partial").glob("*")))  # it writes
+            wait_for(lambda: any((directory / ".partial").glob("*")), look=0.001)  # it writes, which takes some milliseconds
             until = time.monotonic() + choose.uniform(0.0, 0.15)
             while time.monotonic() < until:
                 read += look_at(directory)
