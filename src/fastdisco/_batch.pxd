@@ -36,7 +36,7 @@ cdef class Batch:
     cdef uint32_t* held             # slots that must not be freed yet
     cdef size_t held_count, held_capacity
     cdef dict made                  # (kind, profile) -> what `targets` gave
-    cdef public uint32_t unfinished # the slot with which it ends before the object's last part, which a later batch has; 0: none
+    cdef public uint32_t unfinished  # the slot with which it ends before the object's last part, which a later batch has; 0: none
     cdef bint closed
 
     cdef int begin(self, uint64_t key, int kind, int profile) except -1

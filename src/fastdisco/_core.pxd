@@ -49,7 +49,7 @@ cdef class Symbols:
     cdef uint32_t cursor    # where it goes on
     cdef object tables      # weakly: what is keyed by ids
     cdef list to_ask        # tables that the sweep has yet to ask
-    cdef index_t controlled # ids of strings with control characters, each its own hash
+    cdef index_t controlled  # ids of strings with control characters, each its own hash
     cdef int pins           # holders of bare ids; no sweep meanwhile
     cdef object shapes      # the label shapes of these symbols, kept by _labels
     cdef index_t derived_index
