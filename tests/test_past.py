@@ -77,7 +77,11 @@ async def test_what_is_too_old_is_not_served(tmp_path: Path, seconds: int) -> No
 HEADLESS = b'{"version":2,"jobs":["web"]}\n{"job":"web","labels":"discovered"}\n'
 
 
-@pytest.mark.parametrize("text", [b"", b"x", gzip.compress(b"{}\n"), gzip.compress(HEADLESS), gzip.compress(b'{"version":1}\n'), b"cut"])
+NAMELESS = [b'{"version":2,"jobs":%s}\n' % jobs for jobs in (b'[["a"]]', b"[1,null]", b'"abc"', b"{}")]
+UNUSABLE = [b"{}\n", HEADLESS, b'{"version":1}\n', *NAMELESS]
+
+
+@pytest.mark.parametrize("text", [b"", b"x", b"cut", *map(gzip.compress, UNUSABLE)])
 async def test_a_state_that_cannot_be_used_is_as_none(tmp_path: Path, caplog: pytest.LogCaptureFixture, text: bytes) -> None:
     """The log tells; the run goes on."""
     state = tmp_path / "state"

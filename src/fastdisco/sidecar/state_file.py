@@ -69,6 +69,8 @@ def read(file: Path, oldest: float) -> State:
             first = orjson.loads(packed.readline())
             if first["version"] != _VERSION:
                 raise ValueError(f"version {first['version']}")
+            if not isinstance(first["jobs"], list) or not all(isinstance(name, str) for name in first["jobs"]):
+                raise ValueError("its jobs are no list of names")
             state = State(tuple(first["jobs"]))
             while written_at >= oldest and (line := packed.readline()):
                 about = orjson.loads(line)
