@@ -69,6 +69,18 @@ async def test_a_file_has_what_http_sd_answers(tmp_path: Path, syntax: Any) -> N
     assert file.read_bytes() == text  # who reads it goes on when we have gone
 
 
+async def test_a_directory_is_there_before_the_first_sync(tmp_path: Path) -> None:
+    """Once the service has started, and for a new job with the next look: Prometheus watches no directory that comes later."""
+    async with exporting({"pods": PODS}, file_sd_directory=tmp_path) as it:
+        it.live.server.hold("list", "/api/v1/pods")
+        await it.start(it.job("web"))
+        assert file_of(tmp_path, "web", "json").parent.is_dir()
+        await it.service.jobs.apply(Configuration((it.job("web"), it.job("new"))))
+        async with asyncio.timeout(10):
+            await eventually(file_of(tmp_path, "new", "json").parent.is_dir)
+        assert files(tmp_path) == []
+
+
 async def test_a_file_is_written_when_its_targets_change_and_not_too_often(tmp_path: Path) -> None:
     """At most once in a time of its own; what has not changed is not written."""
     now = 0.0

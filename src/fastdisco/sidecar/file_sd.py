@@ -77,6 +77,7 @@ class FileSD:
         self._now = now
         self._written: dict[str, _Written] = {}
         self._emptied: set[str] = set()
+        self._with_directory: set[str] = set()
 
     def prepare(self) -> None:
         """FastdiscoError if the directory cannot be used."""
@@ -94,6 +95,7 @@ class FileSD:
     async def write_changed(self) -> None:
         """The files of those jobs that have changed, or are not there any more, and whose time has come; a failure is logged, counted, and
         tried again."""
+        await self.make_directories()
         await self._look_after()
         for job in self._jobs:
             if job.is_evaluated and self._is_due(job.name):
@@ -105,6 +107,14 @@ class FileSD:
             self._emptied.discard(name)
             if self._jobs.get(name) is None:
                 await asyncio.to_thread(self._files.remove, name)
+
+    async def make_directories(self) -> None:
+        """Those of new jobs, before they have a file: Prometheus watches directories, and only those that are there when it starts."""
+        new = [job.name for job in self._jobs if job.name not in self._with_directory]
+        for name in new:
+            with suppress(OSError):  # writing the file will tell
+                await asyncio.to_thread(self._files.make_directory, name)
+        self._with_directory = {job.name for job in self._jobs}
 
     def _is_due(self, name: str) -> bool:
         return name not in self._written or self._now() - self._written[name].tried_at >= self._write_seconds

@@ -47,11 +47,17 @@ class JobFiles:
         """What killed processes have left goes. OSError if the directory cannot be used."""
         remove_abandoned(self._partial_directory())
 
+    def make_directory(self, job: str) -> None:
+        """The job's own directory. OSError."""
+        path = self.of(job)
+        make_directory(self._directory, self._directory_mode)
+        make_directory(path.parent, self._directory_mode)
+        _open_up(path.parent, self._directory_mode)
+
     def write(self, job: str, export: Export | None) -> bool:
         """Whether there was something to write; None: that there are no targets. OSError."""
         path, partial = self.of(job), self._partial_directory()
-        make_directory(path.parent, self._directory_mode)
-        _open_up(path.parent, self._directory_mode)
+        self.make_directory(job)
         if export is not None and self._is_there(path, export):
             return False  # since the last run
         with whole_file(path, mode=self._mode, beside=partial) as file:

@@ -93,6 +93,8 @@ class Service:
         if configuration is not None:
             await self.jobs.apply(configuration)
             self.jobs.bury(self.past.names)
+        if self.file_sd is not None:
+            await self.file_sd.make_directories()
         if self.file_sd is not None and keep_files:
             self._go_on(self.file_sd.go_on)
         self._go_on(lambda: self.past.keep(self.jobs, self.exports))
