@@ -27,8 +27,6 @@ Step = Callable[[], Awaitable[None]]
 class Stage:
     """Stands where the group lets the loop go on: a step of the test is taken there, and the group waits until it is done."""
 
-    is_over = True
-
     def __init__(self) -> None:
         self.group: Any = None
         self.steps: list[tuple[int, Step]] = []

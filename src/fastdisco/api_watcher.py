@@ -132,6 +132,11 @@ class APIWatcher:
         return min((contact for contact in contacts if contact is not None), default=None)
 
     @property
+    def true_at(self) -> float:
+        """Unix time at which its targets were last known to be so."""
+        return self.last_contact or self.last_change
+
+    @property
     def targets(self) -> int:
         """How many there are after the rules."""
         return sum(one.works for _, one in self._subscribers)

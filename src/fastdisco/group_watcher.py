@@ -336,12 +336,10 @@ class GroupWatcher:
         """A subscriber that fails is told to its job, and holds no other up."""
         try:
             for _ in steps:
-                if turn.is_over:
-                    await turn.breathe()
+                await turn.breathe()
         except Exception as error:  # noqa: BLE001  a job's rules must not stop its neighbours
             subscriber.job.failed(error)
-        if turn.is_over:
-            await turn.breathe()
+        await turn.breathe()
 
     # ---- explaining ----
 
@@ -465,12 +463,8 @@ class _Turn:
         self._seconds = seconds
         self._began = perf_counter()
 
-    @property
-    def is_over(self) -> bool:
-        return perf_counter() - self._began > self._seconds
-
     async def breathe(self) -> None:
-        if self.is_over:
+        if perf_counter() - self._began > self._seconds:
             await asyncio.sleep(0)
             self._began = perf_counter()
 

@@ -22,9 +22,6 @@ PART_BITS = 24
 _TARGETS_AT_ONCE = 32
 """Constructor calls between two chances to let the loop go on."""
 
-_OBJECTS_AT_ONCE = 10
-"""Small ones that change in place."""
-
 _PARTS_AT_ONCE = 500
 """Of one object, compared between two such chances."""
 
@@ -76,7 +73,7 @@ class Subscriber:
         """Works of its targets; of shared ones those that it was the first to show."""
         self.targets: dict[int, tuple[Entry, ...]] = {}
         """By key; a part without targets is not in it."""
-        self._held: dict[int, dict[int, tuple[tuple[int, Labels], ...]]] = {}
+        self._held: dict[int, dict[int, Targets]] = {}
         """By slot: what has been rendered of an object that is not rendered to its end, by key."""
         self._unfinished = {False: 0, True: 0}
         """The slot with which the last batch of changes ended before its last part, and the last one of a pass; 0: none."""
@@ -101,16 +98,14 @@ class Subscriber:
                 rendered += more
         if self._held or batch.unfinished:
             keys, rendered = self._hold(keys, rendered, batch.unfinished, walking)
-        known = self.targets.keys() & keys
-        if rendered or known:
-            yield from self._bring(rendered, known)
+        yield from self.apply(keys, rendered)
 
     def end_pass(self) -> Iterator[None]:
         """Applies also what there is of an object that changes are in the middle of: the pass has promised to show all."""
         held = {key: targets for parts in self._held.values() for key, targets in parts.items()}
         self._held.clear()
-        if held:
-            yield from self.apply(held.keys(), [part for part in sorted(held.items()) if part[1]])
+        self._unfinished = {False: 0, True: 0}
+        yield from self.apply(held.keys(), [part for part in sorted(held.items()) if part[1]])
 
     def _hold(
         self, keys: AbstractSet[int], rendered: Rendered, unfinished: int, walking: bool
@@ -140,63 +135,39 @@ class Subscriber:
         Yields now and then, between objects or constructor calls, so that long work can be spread over turns of the loop. Each
         object changes at once: nothing is told of it before all its works are made.
         """
-        return self._bring(rendered, self.targets.keys() & keys)
-
-    def _bring(self, rendered: Rendered, known: AbstractSet[int]) -> Iterator[None]:
-        """`known` are the parts, of those that were rendered, that have targets already."""
-        if not known:
-            yield from self._add(rendered)
-            return
         fresh = dict(rendered)
-        keys = sorted(known | fresh.keys())
-        start, changed = 0, 0
-        while start < len(keys) and not self.stopped:
-            slot, end = keys[start] >> PART_BITS, start + 1
-            while end < len(keys) and keys[end] >> PART_BITS == slot:
-                end += 1
-            if end - start == 1 and self._replace_in_place(keys[start], fresh.get(keys[start], ())):
-                changed += 1
-                if changed % _OBJECTS_AT_ONCE == 0:
-                    yield
-            else:
-                yield from self._replace(keys[start:end], fresh)
-            start = end
-            self.revision += 1
-        yield
-
-    def _add(self, rendered: Rendered) -> Iterator[None]:
-        """Parts of objects that had no targets, the parts of an object one after the other."""
+        parts = sorted(fresh.keys() | (self.targets.keys() & keys))
         start, calls = 0, 0
-        while start < len(rendered):
-            slot, end, count = rendered[start][0] >> PART_BITS, start, 0
-            while end < len(rendered) and rendered[end][0] >> PART_BITS == slot:
-                count += len(rendered[end][1])
+        while start < len(parts):
+            end = start + 1
+            while end < len(parts) and parts[end] >> PART_BITS == parts[start] >> PART_BITS:
                 end += 1
-            parts = rendered[start:end]
-            if count > _TARGETS_AT_ONCE:
-                yield from self._replace([key for key, _ in parts], dict(parts))
-            else:
-                self._add_object(parts)
+            some, start = parts[start:end], end
+            count = sum(len(fresh.get(key, ())) for key in some)
+            if count > _TARGETS_AT_ONCE or not (self._add(some, fresh) or self._replace_in_place(some, fresh)):
+                yield from self._replace(some, fresh)
             if self.stopped:
                 return
             self.revision += 1
-            start = end
             calls += count
             if calls > _TARGETS_AT_ONCE:
                 calls = 0
                 yield
-        yield
+        if parts:
+            yield
 
-    def _add_object(self, parts: Rendered) -> None:
-        """An object that had no targets, without a pause."""
+    def _add(self, keys: list[int], fresh: dict[int, Targets]) -> bool:
+        """An object that had no targets, without a pause. False, and nothing is done, if it had some."""
+        if any(key in self.targets for key in keys):
+            return False
         made: dict[int, tuple[Entry, ...]] = {}
         shown = []
-        for key, targets in parts:
+        for key in keys:
             entries = []
-            for position, labels in targets:
+            for position, labels in fresh[key]:
                 work, is_shown = self._makes.make_shown(labels, self)
                 if self.stopped:
-                    return
+                    return True
                 entries.append((position, labels, work))
                 if is_shown:
                     shown.append(work)
@@ -204,33 +175,34 @@ class Subscriber:
         self.targets.update(made)
         for work in shown:
             self.job.added(work)
+        return True
 
-    def _replace_in_place(self, key: int, fresh: Targets) -> bool:
+    def _replace_in_place(self, keys: list[int], fresh: dict[int, Targets]) -> bool:
         """An object of one part with as many targets as before, in the same positions: what most events lead to.
 
-        False, and nothing is done, where it is not so, where there are many targets, or where some may have shifted; see `_replace`.
+        False, and nothing is done, where it is not so, or where some may have shifted; see `_replace`.
         """
-        before = self.targets.get(key, ())
-        if len(before) != len(fresh) or len(fresh) > _TARGETS_AT_ONCE:
+        before, now = self.targets.get(keys[0], ()), fresh.get(keys[0], ())
+        if len(keys) > 1 or len(before) != len(now):
             return False
         differing = []
-        for place, (entry, (position, labels)) in enumerate(zip(before, fresh, strict=True)):
+        for place, (entry, (position, labels)) in enumerate(zip(before, now, strict=True)):
             if entry[0] != position:
                 return False
             if entry[1] != labels:
                 differing.append(place)
-        if len(differing) > 1 and any(before[one][1] == fresh[other][1] for one in differing for other in differing if one != other):
+        if len(differing) > 1 and any(before[one][1] == now[other][1] for one in differing for other in differing if one != other):
             return False
         after = list(before)
         changes = []
         for place in differing:
-            old, (position, labels) = before[place], fresh[place]
+            old, (position, labels) = before[place], now[place]
             work, is_made = self._makes.make(labels)
             if self.stopped:
                 return True
             after[place] = (position, labels, work if is_made else old[2])
             changes.append((old, after[place], is_made))
-        self.targets[key] = tuple(after)
+        self.targets[keys[0]] = tuple(after)
         for old, new, is_made in changes:
             if is_made:
                 self._tell(old, new)
@@ -238,7 +210,7 @@ class Subscriber:
                 self._makes.keep(old, new[1])
         return True
 
-    def _replace(self, keys: list[int], fresh: dict[int, tuple[tuple[int, Labels], ...]]) -> Iterator[None]:
+    def _replace(self, keys: list[int], fresh: dict[int, Targets]) -> Iterator[None]:
         """One object: a target keeps its work if some target of the object had just its labels before; else it is made anew.
 
         So a work stays also when the position of its address or container shifts.

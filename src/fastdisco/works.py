@@ -52,38 +52,37 @@ class Works:
         if self.sharing and (work := self._shared.get(labels, _ABSENT)) is not _ABSENT:
             self._count(labels, 1, 0)
             return work, True
-        try:
-            work = labels if self.constructor is None else self.constructor(labels)
-        except BaseException as error:
-            if _is_interrupt(error):
-                raise
-            self._failed(error)
-            return None, False
-        if self.sharing:
+        work, is_made = self._construct(labels)
+        if is_made and self.sharing:
             self._shared[labels] = work
             self._counts[labels] = (1, 0)
-        return work, True
+        return work, is_made
 
     def make_shown(self, labels: Labels, holder: Holder) -> tuple[Any, bool]:
         """`make` and `show` in one, for a target that replaces none; the work, and whether the target is the first to show it."""
         if self.sharing and labels in self._shared:
             work, _ = self.make(labels)
             return work, self.show(labels, work, holder)
-        try:
-            work = labels if self.constructor is None else self.constructor(labels)
-        except BaseException as error:
-            if _is_interrupt(error):
-                raise
-            self._failed(error)
-            return None, False
-        if self.sharing:
+        work, is_made = self._construct(labels)
+        if is_made and self.sharing:
             self._shared[labels] = work
             if self._owners is not None:
                 self._owners[labels] = holder
-        if work is None:
+        holder.works += work is not None
+        return work, work is not None
+
+    def _construct(self, labels: Labels) -> tuple[Any, bool]:
+        """What the constructor gives, and whether it gave anything: it may have raised.
+
+        Whatever it raises is its own failure, except a Ctrl-C, which may come at any line of the main thread.
+        """
+        try:
+            return labels if self.constructor is None else self.constructor(labels), True
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
+                raise
+            self._failed(error)
             return None, False
-        holder.works += 1
-        return work, True
 
     def keep(self, entry: Entry, labels: Labels) -> None:
         """The target has these labels now, and still the work of `entry`."""
@@ -155,8 +154,3 @@ class Works:
         elif (have, show) != _ALONE:
             self._counts[labels] = (have, show)
         return show
-
-
-def _is_interrupt(error: BaseException) -> bool:
-    """Whatever a constructor raises is its own failure, except a Ctrl-C, which may come at any line of the main thread."""
-    return isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread()

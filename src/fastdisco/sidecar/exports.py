@@ -146,6 +146,9 @@ async def streamed(export: Export, syntax: Syntax, *, gzip: bool) -> AsyncIterat
 
 def _key(job: APIWatcher, query: Query) -> tuple[Any, Query]:
     """Queries with the same key have the same answer: all targets of jobs with the same configurations are the same."""
-    if query.dropped and query.labels == "discovered":
-        return tuple((ref(group), one.role, one.profile) for group, one in job.subscribers), query
-    return job.name, query
+    return sources(job) if query.dropped and query.labels == "discovered" else job.name, query
+
+
+def sources(job: APIWatcher) -> object:
+    """Equal for jobs that have the same targets before their rules."""
+    return tuple((ref(group), one.role, one.profile) for group, one in job.subscribers)

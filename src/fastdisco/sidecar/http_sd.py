@@ -14,7 +14,7 @@ from aiohttp import web
 
 from fastdisco.errors import NotSynced
 
-from .exports import Body, Exports, streamed
+from .exports import Body, Exports, sources, streamed
 from .query import BadQueryError, Query
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class HttpSD:
         found = []
         for job in self._jobs:
             url = f"{base}/sd{_place(job.name)}"
-            everything = first.setdefault(_sources(job), f"{url}{'&' if '?' in url else '?'}dropped=include")
+            everything = first.setdefault(sources(job), f"{url}{'&' if '?' in url else '?'}dropped=include")
             found.append({
                 "job": job.name,
                 "state": self._state(job),
@@ -127,7 +127,7 @@ class HttpSD:
         """As in the header; a job without targets waits for them."""
         if not job.is_synced:
             return "waiting" if self._past(job) is None else "past"
-        return "stale" if _age(job.last_contact or job.last_change) > STALE_SECONDS else "live"
+        return "stale" if _age(job.true_at) > STALE_SECONDS else "live"
 
     async def _earlier(self, request: web.Request, name: str, past: Known, labels: str) -> web.StreamResponse:
         headers, gzip = {"X-Fastdisco-State": "past", "Age": str(int(_age(past.true_at)))}, _takes_gzip(request)
@@ -138,7 +138,7 @@ class HttpSD:
         return await self._send(request, name, body, headers, gzip=gzip)
 
     async def _current(self, request: web.Request, job: APIWatcher, query: Query) -> web.StreamResponse:
-        age = _age(job.last_contact or job.last_change)
+        age = _age(job.true_at)
         if self._max_staleness and age > self._max_staleness:
             return _refusal(503, f"job {job.name} has had no word from the API server for {age:.0f} s")
         headers = {"X-Fastdisco-State": self._state(job), "Age": str(int(age))}
@@ -194,11 +194,6 @@ def _place(job: str) -> str:
     """Of a job below `/sd`. Clients resolve dots in a path before they ask."""
     name = quote(job, safe="")
     return f"?job={name}" if job in (".", "..") else f"/{name}"
-
-
-def _sources(job: APIWatcher) -> object:
-    """Equal for jobs that have the same targets before their rules."""
-    return tuple((id(group), one.role, one.profile) for group, one in job.subscribers)
 
 
 def _refusal(status: int, reason: str) -> web.Response:

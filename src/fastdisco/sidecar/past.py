@@ -106,7 +106,7 @@ class Past:
         names = sorted({*synced, *waiting, *filter(jobs.is_tombstone, jobs.removed)})
         answers = [await self._answer(job, jobs, exports, query) for job in synced.values() for query in _QUERIES]
         now = self._now()
-        true_at = min((contact for contact in map(_contact, synced.values()) if self._is_in_touch(contact)), default=now)
+        true_at = min((contact for contact in (job.true_at for job in synced.values()) if self._is_in_touch(contact)), default=now)
         content = [names, answers, {name: (known.fingerprint, known.true_at) for name, known in self._found.items()}]
         if content != self._last or not self._file.exists():
             await write_state(self._file, names, answers, self._found, jobs, exports)
@@ -115,7 +115,7 @@ class Past:
 
     async def _answer(self, job: APIWatcher, jobs: Jobs, exports: Exports, query: Query) -> Answer:
         await job.evaluated()  # never some by old rules and some by new ones
-        contact = _contact(job)
+        contact = job.true_at
         true_at = None if self._is_in_touch(contact) else contact
         fingerprint = jobs.fingerprint(job.name)
         return Answer(job.name, query.labels, fingerprint, (await exports.current(job, query)).etag, true_at)
@@ -126,8 +126,3 @@ class Past:
     def _is_in_touch(self, contact: float) -> bool:
         """Those that are share the time of the file; the time of another job stands still, and theirs must not."""
         return self._now() - contact <= _IN_TOUCH_SECONDS
-
-
-def _contact(job: APIWatcher) -> float:
-    """Unix time at which its targets were last known to be so."""
-    return job.last_contact or job.last_change
