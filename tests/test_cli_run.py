@@ -19,9 +19,9 @@ import bcrypt
 import orjson
 import pytest
 
+from bench.peers.program import free_port
 from fastdisco.sidecar.job_files import file_of
 from fastdisco.synthetic import SyntheticProcess
-from tests.peers.programs import free_port
 
 TLS = Path(__file__).parent / "data" / "tls"
 

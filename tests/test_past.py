@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from bench.peers.program import free_port
 from fastdisco.configuration import Configuration
 from fastdisco.errors import FastdiscoError
 from fastdisco.sidecar.job_files import file_of
@@ -20,7 +21,6 @@ from fastdisco.sidecar.past import Past
 from fastdisco.sidecar.state_file import read
 
 from .live import node, pod
-from .peers.programs import free_port
 from .rig import eventually
 from .service_rig import Exporting, exporting
 

@@ -17,8 +17,11 @@ from fastdisco.synthetic import SyntheticProcess
 from tests.peers.comparing import change
 from tests.peers.objects import cluster, unambiguous
 from tests.peers.programs import until
-from tests.peers.scrapers import Scraper
+from tests.peers.prometheus import Prometheus
+from tests.peers.scraper import RULES as HARMLESS
+from tests.peers.scraper import Scraper, kubernetes
 from tests.peers.sidecar import Sidecar
+from tests.peers.vmagent import Vmagent
 
 ATTACHED = {"node": True, "namespace": True}
 CONFIGS: dict[str, dict[str, Any]] = {
@@ -32,7 +35,8 @@ LabelSets = Counter[tuple[tuple[str, str], ...]]
 
 
 def label_sets(targets: Iterable[Mapping[str, str]]) -> LabelSets:
-    return Counter(tuple(sorted(labels.items())) for labels in targets)
+    """Without empty labels, which a client does not keep."""
+    return Counter(tuple(sorted((name, value) for name, value in labels.items() if value)) for labels in targets)
 
 
 def difference(one: Mapping[str, LabelSets], other: Mapping[str, LabelSets]) -> str:
@@ -67,8 +71,8 @@ async def same(alone: Scraper, *through: Scraper) -> None:
         pytest.fail(left[:5000], pytrace=False)
 
 
-def over_http(sidecar: Sidecar, client: str) -> dict[str, dict[str, Any]]:
-    interval = {"refresh_interval": "3s"} if client == "prometheus" else {}
+def over_http(sidecar: Sidecar, client: type[Scraper]) -> dict[str, dict[str, Any]]:
+    interval = {"refresh_interval": "3s"} if client is Prometheus else {}
     return {name: {"http_sd_configs": [{"url": f"{sidecar.url}/sd/{quote(name, safe='')}", **interval}]} for name in CONFIGS}
 
 
@@ -86,23 +90,24 @@ async def clients(sidecar: Sidecar) -> set[str]:
 @pytest.mark.parametrize(
     ("client", "syntax"),
     [
-        pytest.param("vmagent", "yaml", marks=pytest.mark.peers("vmagent")),
-        pytest.param("prometheus", "json", marks=pytest.mark.peers("prometheus")),
+        pytest.param(Vmagent, "yaml", marks=pytest.mark.peers("vmagent")),
+        pytest.param(Prometheus, "json", marks=pytest.mark.peers("prometheus")),
     ],
 )
-async def test_a_scraper_finds_through_fastdisco_what_it_finds_by_itself(tmp_path: Path, client: str, syntax: str) -> None:
+async def test_a_scraper_finds_through_fastdisco_what_it_finds_by_itself(tmp_path: Path, client: type[Scraper], syntax: str) -> None:
     """Every role, over http_sd and over files, its own rules in both places; then most objects change."""
-    dialect = {"vmagent": "victoriametrics", "prometheus": "prometheus"}[client]
+    dialect = {Vmagent: "victoriametrics", Prometheus: "prometheus"}[client]
+    rules = {name: [*RULES, *HARMLESS] for name in CONFIGS}
     async with SyntheticProcess(objects=unambiguous(cluster(1, 200))) as server:
         jobs = {name: {**config, "api_server": server.url} for name, config in CONFIGS.items()}
         flags = (f"--file-sd.format={syntax}", f"--dialect={dialect}")
         async with Sidecar(tmp_path / "fastdisco", jobs, *flags, rules=RULES) as sidecar:
-            alone = Scraper(client, tmp_path / "alone", {name: {"kubernetes_sd_configs": [job]} for name, job in jobs.items()}, RULES)
-            http = Scraper(client, tmp_path / "http", over_http(sidecar, client), RULES)
-            files = Scraper(client, tmp_path / "file", over_files(sidecar, syntax), RULES)
+            alone = client(tmp_path / "alone", kubernetes(jobs), rules)
+            http = client(tmp_path / "http", over_http(sidecar, client), rules)
+            files = client(tmp_path / "file", over_files(sidecar, syntax), rules)
             async with alone, http, files:
                 await same(alone, http, files)
-                assert await clients(sidecar) == {client}
+                assert await clients(sidecar) == {client.name}
                 await server.acontrol("apply", without_ambiguity(change(cluster(1, 200), 2)))
                 await same(alone, http, files)
 
@@ -114,7 +119,7 @@ async def test_prometheus_started_together_with_fastdisco_has_targets_within_ten
     async with SyntheticProcess(pods=2000, oddities=0.0) as server:
         sidecar = Sidecar(tmp_path / "fastdisco", {"pods": {"role": "pod", "api_server": server.url}})
         over = {"pods": {"http_sd_configs": [{"url": f"{sidecar.url}/sd/pods", "refresh_interval": "1h"}]}}
-        async with sidecar, Scraper("prometheus", tmp_path / "prometheus", over) as prometheus:
+        async with sidecar, Prometheus(tmp_path / "prometheus", over) as prometheus:
 
             async def found() -> bool:
                 return len((await prometheus.targets())["pods"]) == 6000

@@ -14,10 +14,13 @@ from aiohttp import web
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from bench.peers.program import free_port
 from fastdisco._export import SYNTAXES
 from fastdisco.sidecar.job_files import SUFFIXES
-from tests.peers.programs import free_port, until
-from tests.peers.scrapers import Scraper
+from tests.peers.programs import until
+from tests.peers.prometheus import Prometheus
+from tests.peers.scraper import Scraper
+from tests.peers.vmagent import Vmagent
 from tests.relabel_rig import Pods, pod
 from tests.test_export import TEXTS, document, snapshot_of
 
@@ -65,12 +68,12 @@ class Exported:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("client", [pytest.param(name, marks=pytest.mark.peers(name)) for name in ("vmagent", "prometheus")])
-async def test_hostile_values_come_back_equal(tmp_path: Path, client: str) -> None:
+@pytest.mark.parametrize("client", [pytest.param(one, marks=pytest.mark.peers(one.name)) for one in (Vmagent, Prometheus)])
+async def test_hostile_values_come_back_equal(tmp_path: Path, client: type[Scraper]) -> None:
     """From .json, from .yml, and over http_sd; one odd character would lose the whole document. vmagent reads .json as YAML, too."""
     exported = Exported(tmp_path)
     over: dict[str, dict[str, Any]] = {syntax: {"file_sd_configs": [{"files": [str(file)]}]} for syntax, file in exported.files.items()}
-    interval = {"refresh_interval": "1s"} if client == "prometheus" else {}
+    interval = {"refresh_interval": "1s"} if client is Prometheus else {}
     jobs = {**over, "http": {"http_sd_configs": [{"url": f"http://127.0.0.1:{exported.port}/sd", **interval}]}}
     loop, numbers = asyncio.get_running_loop(), count(1)
 
@@ -86,12 +89,12 @@ async def test_hostile_values_come_back_equal(tmp_path: Path, client: str) -> No
                 for job in jobs
             )
 
-        await until(read, timeout=30, what=f"{client} to read {values!r}", every=0.5)
+        await until(read, timeout=30, what=f"{client.name} to read {values!r}", every=0.5)
 
     @settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
     @given(VALUES)
     def all_come_back(values: list[str]) -> None:
         asyncio.run_coroutine_threadsafe(come_back(scraper, values), loop).result()
 
-    async with exported.served(), Scraper(client, tmp_path / client, jobs) as scraper:
+    async with exported.served(), client(tmp_path / client.name, jobs) as scraper:
         await asyncio.to_thread(all_come_back)

@@ -17,6 +17,7 @@ from tests.peers.objects import Objects, cluster, unambiguous
 from tests.peers.programs import until
 from tests.peers.prometheus import Prometheus
 from tests.peers.real_world import JOBS
+from tests.peers.scraper import kubernetes
 
 COUNT = 300
 PODS = ("pod", "endpoints", "endpointslice")
@@ -61,7 +62,7 @@ async def test_discovered_labels_are_those_of_prometheus_before_and_after_a_chan
         jobs = {name: {**config, "api_server": server.url} for name, config in CONFIGS.items()}
         watchers = {name: discovery.watch(name, KubernetesSDConfig.from_dict(config), dict) for name, config in jobs.items()}
         nudges = Nudges(server, objects)
-        async with Prometheus(tmp_path, jobs) as prometheus:
+        async with Prometheus(tmp_path, kubernetes(jobs)) as prometheus:
             for watcher in watchers.values():
                 await watcher.synced(timeout=60)
             await same(watchers, prometheus, nudges)
@@ -111,7 +112,7 @@ async def test_rules_as_people_write_them_give_the_targets_of_prometheus(tmp_pat
     async with SyntheticProcess(objects=objects) as server, Discovery(dialect="prometheus") as discovery:
         configs = {name: {**job["sd"], "api_server": server.url} for name, job in JOBS.items()}
         nudges = Nudges(server, objects)
-        async with Prometheus(tmp_path, configs, {name: job["rules"] for name, job in JOBS.items()}) as prometheus:
+        async with Prometheus(tmp_path, kubernetes(configs), {name: job["rules"] for name, job in JOBS.items()}) as prometheus:
             watchers = {
                 job.job_name: discovery.watch(
                     job.job_name, job.kubernetes_sd_configs, relabel_configs=job.relabel_configs, target_defaults=job.target_defaults

@@ -21,7 +21,7 @@ from fastdisco.rules import compile_rule
 from fastdisco.synthetic import SyntheticProcess
 from fastdisco.target_labels import TargetDefaults, default_labels, stored_labels
 from tests.peers.programs import need, until
-from tests.peers.scraper import RULES
+from tests.peers.scraper import RULES, kubernetes
 from tests.peers.vmagent import Vmagent
 from tests.relabel_reference import relabel
 from tests.relabel_rig import Object, Pods, pod
@@ -146,7 +146,7 @@ async def test_random_rules_give_the_targets_of_vmagent(tmp_path: Path) -> None:
         config: dict[str, Any] = {"role": "pod", "api_server": server.url}
         ours = {name: Ours(heart, name, made) for name, made in jobs.items()}
         left: dict[str, str] = {}
-        async with Vmagent(tmp_path, dict.fromkeys(jobs, config), jobs) as vmagent:
+        async with Vmagent(tmp_path, kubernetes(dict.fromkeys(jobs, config)), jobs) as vmagent:
 
             async def agree() -> bool:
                 shown = await theirs(vmagent, list(jobs))

@@ -9,6 +9,7 @@ from fastdisco import Discovery, KubernetesSDConfig
 from fastdisco.synthetic import SyntheticProcess
 from tests.peers.comparing import change, same
 from tests.peers.objects import cluster
+from tests.peers.scraper import kubernetes
 from tests.peers.vmagent import Vmagent
 
 COUNT = 500
@@ -26,7 +27,7 @@ async def test_discovered_labels_are_those_of_vmagent_before_and_after_a_change(
     async with SyntheticProcess(objects=objects) as server, Discovery() as discovery:
         jobs = {name: {**config, "api_server": server.url} for name, config in CONFIGS.items()}
         watchers = {name: discovery.watch(name, KubernetesSDConfig.from_dict(config), dict) for name, config in jobs.items()}
-        async with Vmagent(tmp_path, jobs) as vmagent:
+        async with Vmagent(tmp_path, kubernetes(jobs)) as vmagent:
             for watcher in watchers.values():
                 await watcher.synced(timeout=60)
             await same(watchers, vmagent)

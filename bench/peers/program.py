@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
@@ -11,6 +12,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -32,7 +34,7 @@ _LAST_LINES = 5
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
-class Peer:
+class Peer(ABC):
     """A program to compare with; a subclass knows its configuration and its metrics."""
 
     name: ClassVar[str]
@@ -59,28 +61,26 @@ class Peer:
 
     version_flags: ClassVar[tuple[str, ...]] = ("--version",)
 
+    @abstractmethod
     def command(self, folder: Path, port: int) -> list[str]:
         """How it is started, its configuration in `folder / "scrape.yml"`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def registered(self, samples: Samples, kept: Mapping[str, int], discovered: int) -> bool:
         """Whether each job has so many targets, out of all that were discovered."""
-        raise NotImplementedError
 
+    @abstractmethod
     def kept(self, samples: Samples) -> dict[str, float]:
         """Targets by job."""
-        raise NotImplementedError
 
+    @abstractmethod
     def handled(self, samples: Samples) -> float | None:
         """Objects that came, changed or went so far, if it tells when it is done with one."""
-        raise NotImplementedError
 
     @contextmanager
     def run(self, url: str, jobs: Sequence[Job]) -> Iterator[RunningPeer]:
         """The program, discovering from the server at `url`; it is gone at the end."""
         # JSON is YAML. A day between scrapes, and all of them to a closed port.
-        import json
-
         scrape = [
             {"job_name": job.name, "scrape_interval": "1d", "kubernetes_sd_configs": [job.discovery(url)], "relabel_configs": job.rules()}
             for job in jobs

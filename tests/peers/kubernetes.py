@@ -10,7 +10,8 @@ from typing import Any, Self
 
 import aiohttp
 
-from tests.peers.programs import Program, free_port, need
+from bench.peers.program import free_port
+from tests.peers.programs import Program, need
 
 Object = dict[str, Any]
 

@@ -2,13 +2,12 @@
 
 import asyncio
 import os
-import random
 import shutil
-import socket
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fastdisco-peers"
+from bench.peers.program import CACHE
+
 SYSTEM = {"openssl"}  # what a test needs besides the peers, taken from PATH
 
 
@@ -27,18 +26,6 @@ def need(name: str) -> Path:
     if path is None:
         raise FileNotFoundError(f"{name} is not in {CACHE}: run `make peers`")
     return path
-
-
-def free_port() -> int:
-    """A port below the kernel's ephemeral range: a client that retries while the program is down must not connect to itself."""
-    while True:
-        port = random.randrange(20_000, 32_000)
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return port
 
 
 async def until(condition: Callable[[], Awaitable[bool]], *, timeout: float, what: str, every: float = 0.1) -> None:

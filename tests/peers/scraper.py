@@ -1,13 +1,15 @@
-"""A real program on loopback that discovers from an API server and connects to none of the targets that it finds."""
+"""A real program on loopback that discovers targets and connects to none of those that it finds."""
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
 import aiohttp
 
-from tests.peers.programs import Program, free_port, need
+from bench.peers.program import free_port
+from tests.peers.programs import Program, need
 
 Labels = dict[str, str]
 Rule = Mapping[str, Any]
@@ -20,8 +22,13 @@ RULES: list[Rule] = [
 ]
 
 
-class Scraper:
-    """One program with one scrape job per entry of `jobs` (a `kubernetes_sd_config` mapping each).
+def kubernetes(configs: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Discovery by jobs from an API server, by a `kubernetes_sd_config` each."""
+    return {name: {"kubernetes_sd_configs": [config]} for name, config in configs.items()}
+
+
+class Scraper(ABC):
+    """One program with one scrape job per entry of `jobs`: how it discovers, such as `{"http_sd_configs": […]}`.
 
     The last rule of each job must send its targets to a closed port, as RULES do, for the program connects to what it finds.
     """
@@ -38,16 +45,16 @@ class Scraper:
         self.program = Program(need(self.name), *self.flags(self.url.removeprefix("http://")), log=folder / f"{self.name}.log")
         self.http: aiohttp.ClientSession | None = None
 
+    @abstractmethod
     def flags(self, address: str) -> list[str]:
         """How it is started; `address` is where it is to listen."""
-        raise NotImplementedError
 
     async def __aenter__(self) -> Self:
         self.folder.mkdir(parents=True, exist_ok=True)
         # JSON is YAML. A day between scrapes: nothing is to be scraped.
         scrape = [
-            {"job_name": name, "scrape_interval": "1d", "kubernetes_sd_configs": [config], "relabel_configs": self.rules[name]}
-            for name, config in self.jobs.items()
+            {"job_name": name, "scrape_interval": "1d", **discovery, "relabel_configs": self.rules[name]}
+            for name, discovery in self.jobs.items()
         ]
         self.config.write_text(json.dumps({"scrape_configs": scrape}))
         self.http = aiohttp.ClientSession()
@@ -71,7 +78,7 @@ class Scraper:
         found: dict[str, list[Labels]] = {name: [] for name in self.jobs}
         for target in (await self.shown())["activeTargets"]:
             labels = target["discoveredLabels"]
-            found[labels["job"]].append({name: value for name, value in labels.items() if discovered(name)})
+            found[target["scrapePool"]].append({name: value for name, value in labels.items() if discovered(name)})
         return found
 
     async def shown(self) -> Any:
@@ -90,5 +97,5 @@ class Scraper:
 
 
 def discovered(name: str) -> bool:
-    """Whether a label comes from discovery rather than from the job."""
-    return name in {"__address__", "instance"} or name.startswith("__meta_")
+    """Whether a label comes from discovery rather than from the job, or from where a document of targets was read."""
+    return name in {"__address__", "instance"} or (name.startswith("__meta_") and name not in {"__meta_url", "__meta_filepath"})

@@ -10,7 +10,8 @@ from typing import Any, Self
 
 import aiohttp
 
-from tests.peers.programs import Program, free_port
+from bench.peers.program import free_port
+from tests.peers.programs import Program
 
 ROOT = Path(__file__).parents[2]
 
