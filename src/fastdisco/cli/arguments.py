@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import math
 import re
 import sys
-from collections.abc import Callable
-from dataclasses import fields
 from pathlib import Path
-from typing import NoReturn, TypeVar
-from urllib.parse import urlsplit
+from typing import NoReturn
 
 from fastdisco import __version__
 from fastdisco._export import SYNTAXES
@@ -21,17 +17,29 @@ from fastdisco.config import (
     Authorization,
     KubernetesSDConfig,
     Namespaces,
-    Selector,
     TLSConfig,
     load_sd_config,
 )
 from fastdisco.errors import ConfigError
 from fastdisco.kubeconfig import with_kubeconfig
-from fastdisco.sections import parse_duration, parse_yaml
+from fastdisco.sections import parse_yaml
 
+from .flag_values import (
+    ATTACHED,
+    address,
+    attached,
+    count,
+    external_url,
+    mode,
+    object_name,
+    prefix,
+    rate,
+    role,
+    seconds,
+    selector,
+    some_seconds,
+)
 from .log import LEVELS, LOG_FORMATS
-
-T = TypeVar("T")
 
 STANDARD_INPUT = "-"
 """As the name of a file."""
@@ -39,7 +47,6 @@ TARGETS_PODS = 100
 RUN_PODS = 1000
 """Sizes of the cluster of a demo."""
 
-_ATTACHED = tuple(one.name for one in fields(AttachMetadata))
 _CONNECTION = ("api_server", "kubeconfig", "context", "bearer_token_file", "ca_file", "insecure_skip_tls_verify")
 _DISCOVERY = ("role", "namespace", "own_namespace", "selector", "attach_metadata")
 # keys of a configuration that flags spell otherwise
@@ -168,14 +175,14 @@ def _from_flags(arguments: argparse.Namespace) -> KubernetesSDConfig:
 
 def _add_targets(command: argparse.ArgumentParser) -> None:
     what = command.add_argument_group("what to discover")
-    what.add_argument("--role", type=_role, metavar="ROLE", help=", ".join(ROLES))
+    what.add_argument("--role", type=role, metavar="ROLE", help=", ".join(ROLES))
     what.add_argument("--namespace", action="append", default=[], metavar="NAME", help="look in this namespace only; may be repeated")
     what.add_argument("--own-namespace", action="store_true", help="look in the namespace of the pod that this runs in")
     what.add_argument(
-        "--selector", action="append", default=[], type=_selector, metavar="ROLE:LABEL[;FIELD]",
+        "--selector", action="append", default=[], type=selector, metavar="ROLE:LABEL[;FIELD]",
         help="a label selector, or a field selector, for the objects of one role; may be repeated",
     )  # fmt: skip
-    what.add_argument("--attach-metadata", type=_attached, default=(), metavar="KIND,...", help=f"{', '.join(_ATTACHED)}: add their labels")
+    what.add_argument("--attach-metadata", type=attached, default=(), metavar="KIND,...", help=f"{', '.join(ATTACHED)}: add their labels")
     where = command.add_argument_group("where to look")
     where.add_argument("--api-server", default="", metavar="URL")
     where.add_argument("--kubeconfig", default="", metavar="FILE", help="a kubeconfig, in place of the other flags of this group")
@@ -203,13 +210,13 @@ def _add_dialect(to: argparse._ActionsContainer) -> None:
 
 def _add_timeout(to: argparse._ActionsContainer) -> None:
     to.add_argument(
-        "--timeout", type=_seconds, metavar="SECONDS",
+        "--timeout", type=seconds, metavar="SECONDS",
         help="how long to wait for the first sync, such as 30 or 5m: 60 if not given; 0: for ever, whatever the server says",
     )  # fmt: skip
 
 
 def _add_explain(command: argparse.ArgumentParser) -> None:
-    command.add_argument("object", type=_object, metavar="NAMESPACE/NAME", help="the object; of a node only its NAME")
+    command.add_argument("object", type=object_name, metavar="NAMESPACE/NAME", help="the object; of a node only its NAME")
     command.add_argument("--config", required=True, metavar="FILE", help="a configuration with scrape_configs")
     command.add_argument("--job", required=True, metavar="NAME", help="which job of the file")
     command.add_argument("--json", action="store_true", help="print JSON")
@@ -239,23 +246,23 @@ def _add_run(command: argparse.ArgumentParser) -> None:
     _add_reading(what)
     what.add_argument("--config.auto-reload", dest="auto_reload", action="store_true", help="reload when the files change")
     what.add_argument(
-        "--config.auto-reload-interval", dest="auto_reload_interval", type=_some_seconds, default=30.0, metavar="SECONDS",
+        "--config.auto-reload-interval", dest="auto_reload_interval", type=some_seconds, default=30.0, metavar="SECONDS",
         help="between two looks at the files (default: 30)",
     )  # fmt: skip
     demo = _add_demo(command, "discover an embedded synthetic cluster that changes", RUN_PODS)
-    demo.add_argument("--rate", type=_rate, default=20.0, metavar="NUMBER", help="changes of pods per second (default: 20)")
+    demo.add_argument("--rate", type=rate, default=20.0, metavar="NUMBER", help="changes of pods per second (default: 20)")
     _add_web(command)
     files = command.add_argument_group("files for file_sd_configs, and state")
     files.add_argument("--file-sd.directory", dest="file_sd_directory", type=Path, metavar="DIRECTORY", help="where to keep a file per job")
     files.add_argument("--file-sd.format", dest="file_sd_format", choices=SYNTAXES, default="json", help="(default: json)")
     files.add_argument(
-        "--file-sd.mode", dest="file_sd_mode", type=_mode, default=0o644, metavar="MODE", help="who may read them (default: 0644)"
+        "--file-sd.mode", dest="file_sd_mode", type=mode, default=0o644, metavar="MODE", help="who may read them (default: 0644)"
     )
     files.add_argument("--once", action="store_true", help="write the files when all jobs have synced, and exit")
-    files.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="with --once: how long to wait (default: 60; 0: for ever)")
+    files.add_argument("--timeout", type=seconds, metavar="SECONDS", help="with --once: how long to wait (default: 60; 0: for ever)")
     files.add_argument("--state", type=Path, metavar="FILE", help="what to serve after a restart until the first sync; kept up to date")
     files.add_argument(
-        "--state.max-age", dest="state_max_age", type=_seconds, default=600.0, metavar="SECONDS", help="older is not served (default: 10m)"
+        "--state.max-age", dest="state_max_age", type=seconds, default=600.0, metavar="SECONDS", help="older is not served (default: 10m)"
     )
     log = command.add_argument_group("log")
     log.add_argument("--log.level", dest="log_level", choices=LEVELS, default="info", help="(default: info)")
@@ -265,28 +272,28 @@ def _add_run(command: argparse.ArgumentParser) -> None:
 def _add_web(command: argparse.ArgumentParser) -> None:
     web = command.add_argument_group("web")
     web.add_argument(
-        "--web.listen-address", dest="listen_address", type=_address, default=("127.0.0.1", 9809), metavar="HOST:PORT",
+        "--web.listen-address", dest="listen_address", type=address, default=("127.0.0.1", 9809), metavar="HOST:PORT",
         help="where to serve targets, metrics and the page (default: 127.0.0.1:9809; port 0: any free one)",
     )  # fmt: skip
     web.add_argument(
         "--web.config.file", dest="web_config_file", type=Path, metavar="FILE", help="TLS, users and headers, as Prometheus has them"
     )
     web.add_argument(
-        "--web.health-address", dest="health_address", type=_address, metavar="HOST:PORT",
+        "--web.health-address", dest="health_address", type=address, metavar="HOST:PORT",
         help="where to serve /-/healthy and /-/ready alone, without TLS and passwords",
     )  # fmt: skip
-    web.add_argument("--web.external-url", dest="external_url", type=_external_url, metavar="URL", help="where clients find it")
+    web.add_argument("--web.external-url", dest="external_url", type=external_url, metavar="URL", help="where clients find it")
     web.add_argument(
-        "--web.route-prefix", dest="route_prefix", type=_prefix, metavar="PATH",
+        "--web.route-prefix", dest="route_prefix", type=prefix, metavar="PATH",
         help="before all paths (default: the path of --web.external-url)",
     )  # fmt: skip
     web.add_argument("--web.enable-lifecycle", dest="enable_lifecycle", action="store_true", help="allow /-/reload from other machines")
     web.add_argument(
-        "--web.sync-wait", dest="sync_wait", type=_seconds, default=4.0, metavar="SECONDS",
+        "--web.sync-wait", dest="sync_wait", type=seconds, default=4.0, metavar="SECONDS",
         help="how long a request may be held until the first sync (default: 4)",
     )  # fmt: skip
     web.add_argument(
-        "--max-staleness", type=_seconds, default=0.0, metavar="SECONDS",
+        "--max-staleness", type=seconds, default=0.0, metavar="SECONDS",
         help="answer 503 after so long without a word from the API server (default: 0, never)",
     )  # fmt: skip
 
@@ -295,117 +302,16 @@ def _add_healthcheck(command: argparse.ArgumentParser) -> None:
     command.add_argument("--ready", action="store_true", help="whether its jobs have synced, not only whether it runs")
     command.add_argument("--job", metavar="NAME", help="with --ready: whether this job has synced")
     command.add_argument(
-        "--address", type=_address, default=("127.0.0.1", 9809), metavar="HOST:PORT",
+        "--address", type=address, default=("127.0.0.1", 9809), metavar="HOST:PORT",
         help="that of --web.health-address or --web.listen-address (default: 127.0.0.1:9809)",
     )  # fmt: skip
-    command.add_argument("--prefix", type=_prefix, default="/", metavar="PATH", help="that of --web.route-prefix")
+    command.add_argument("--prefix", type=prefix, default="/", metavar="PATH", help="that of --web.route-prefix")
     command.add_argument("--tls", action="store_true", help="speak TLS, and take every certificate")
-    command.add_argument("--timeout", type=_some_seconds, default=3.0, metavar="SECONDS", help="(default: 3)")
+    command.add_argument("--timeout", type=some_seconds, default=3.0, metavar="SECONDS", help="(default: 3)")
 
 
 def _add_demo(command: argparse.ArgumentParser, text: str, pods: int) -> argparse._ArgumentGroup:
     demo = command.add_argument_group("demo")
     demo.add_argument("--demo", action="store_true", help=text)
-    demo.add_argument("--pods", type=_count, metavar="NUMBER", help=f"of the synthetic cluster (default: {pods})")
+    demo.add_argument("--pods", type=count, metavar="NUMBER", help=f"of the synthetic cluster (default: {pods})")
     return demo
-
-
-# ---- what flags may be given; argparse puts the flag's name before the message ----
-
-
-def _role(text: str) -> str:
-    return _checked(lambda: KubernetesSDConfig(role=text)).role
-
-
-def _selector(text: str) -> Selector:
-    role, colon, rest = text.partition(":")
-    label, _, field = rest.partition(";")
-    if not colon or not (label.strip() or field.strip()):
-        raise argparse.ArgumentTypeError(f"must be of the form ROLE:LABEL[;FIELD], not {text!r}")
-    return _checked(lambda: Selector(role, label.strip(), field.strip()))
-
-
-def _object(text: str) -> str:
-    if not re.fullmatch(r"([^/\s]+/)?[^/\s]+", text):
-        raise argparse.ArgumentTypeError(f"must be of the form NAMESPACE/NAME, or NAME for a node, not {text!r}")
-    return text
-
-
-def _attached(text: str) -> tuple[str, ...]:
-    names = tuple(name.strip() for name in text.split(","))
-    for name in names:
-        if name not in _ATTACHED:
-            raise argparse.ArgumentTypeError(f"must be of {', '.join(_ATTACHED)}, not {name!r}")
-    return names
-
-
-def _seconds(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        try:
-            number = parse_duration(text)
-        except ConfigError:
-            number = math.nan
-    if not 0 <= number < math.inf:
-        raise argparse.ArgumentTypeError(f"must be seconds, or a duration such as 30s or 5m, not {text!r}")
-    return number
-
-
-def _some_seconds(text: str) -> float:
-    seconds = _seconds(text)
-    if not seconds:
-        raise argparse.ArgumentTypeError("must be above 0")
-    return seconds
-
-
-def _mode(text: str) -> int:
-    if not re.fullmatch(r"0?[0-7]{3}", text):
-        raise argparse.ArgumentTypeError(f"must be three octal digits such as 644, not {text!r}")
-    return int(text, 8)
-
-
-def _external_url(text: str) -> str:
-    parts = urlsplit(text)
-    if parts.scheme not in ("http", "https") or not parts.netloc or parts.query or parts.fragment:
-        raise argparse.ArgumentTypeError(f"must be of the form https://HOST[:PORT][/PATH], not {text!r}")
-    return text.rstrip("/")
-
-
-def _prefix(text: str) -> str:
-    if re.search(r"[\s?#{}]", text):
-        raise argparse.ArgumentTypeError(f"must be a path, not {text!r}")
-    inner = text.strip("/")
-    return f"/{inner}" if inner else ""
-
-
-def _rate(text: str) -> float:
-    if not re.fullmatch(r"\d+(\.\d*)?|\.\d+", text):
-        raise argparse.ArgumentTypeError(f"must be a number of changes per second, such as 20 or 0.5, not {text!r}")
-    return float(text)
-
-
-def _count(text: str) -> int:
-    if not re.fullmatch(r"[1-9]\d{0,6}", text):
-        raise argparse.ArgumentTypeError(f"must be a number from 1 to 9999999, not {text!r}")
-    return int(text)
-
-
-def _address(text: str) -> tuple[str, int]:
-    """As Prometheus has it: `HOST:PORT`, `[::1]:PORT`, or `:PORT` for all addresses."""
-    host, colon, port = text.rpartition(":")
-    if host.startswith("[") and host.endswith("]"):
-        host = host[1:-1]
-    elif ":" in host:
-        colon = ""
-    if not colon or not re.fullmatch(r"\d{1,5}", port) or int(port) > 65535:
-        raise argparse.ArgumentTypeError(f"must be of the form HOST:PORT, not {text!r}")
-    return host, int(port)
-
-
-def _checked(make: Callable[[], T]) -> T:
-    """Without this argparse would say only that the value is invalid."""
-    try:
-        return make()
-    except ConfigError as error:
-        raise argparse.ArgumentTypeError(str(error).removeprefix("role: ")) from None
