@@ -19,7 +19,7 @@ proxies auth api
 _scan _bytes _index _fields _core _parse _json url_reader recovery url_watcher
 _labels _batch _writer _targets _endpoints _render roles
 _memo _relabel rule_table absence explanation
-changes works subscriber direct_loads group_watcher api_watcher thread discovery
+_works _subscriber changes direct_loads group_watcher api_watcher thread discovery
 _export sidecar synthetic cli __init__ __main__
 """.split()
 # Of the bench: what a run measures with, runs, what is compared, stages, the report.

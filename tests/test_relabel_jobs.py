@@ -297,7 +297,7 @@ async def test_a_stopped_job_holds_no_work() -> None:
         await stopping[0]
         makes = job._makes
         assert 10 <= len(made) < 200
-        assert not any((makes._shared, makes._counts, makes._kept, makes._owners))
+        assert makes.remembered == 0
 
 
 # ---- a target changes ----

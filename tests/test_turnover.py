@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from fastdisco import APIWatcher, Discovery, KubernetesSDConfig
+from fastdisco._subscriber import PART_BITS
 from fastdisco.group_watcher import GroupWatcher, Pace
-from fastdisco.subscriber import PART_BITS
 from fastdisco.synthetic import Sizes, SyntheticProcess
 
 from .live import Live, Work, live

@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
-from fastdisco.works import Works
+from fastdisco import _works
+from fastdisco._works import NO_WORK, Works
 
 
-class Holder:
+class Holder(_works.Holder):
     """Somebody with targets."""
 
     def __init__(self) -> None:
-        self.works = 0
         self.entries: list[tuple[int, Any, Any]] = []
 
     def show(self, works: Any, labels: Any) -> tuple[bool, Any]:
         """A new target: whether its work is told, and the work."""
-        work, _ = works.make(labels)
+        work = works.make(labels)
         self.entries.append((len(self.entries), labels, work))
         return works.show(labels, work, self), work
 
@@ -51,8 +51,8 @@ def test_what_was_made_counts_only_when_it_is_shown() -> None:
     """A work that waits to be shown keeps the constructor from being called, and is nobody's yet."""
     works, _ = make()
     holder = Holder()
-    work, _ = works.make("a")
-    again, _ = works.make("a")
+    work = works.make("a")
+    again = works.make("a")
     assert work is again
     assert (holder.works, works.duplicates, list(works.distinct([]))) == (0, 0, [])
     assert works.show("a", work, holder)
@@ -60,7 +60,7 @@ def test_what_was_made_counts_only_when_it_is_shown() -> None:
     assert works.show("a", work, holder)
     assert works.drop("a", work, holder)
     assert holder.works == 0
-    assert works.make("a")[0] is not work
+    assert works.make("a") is not work
 
 
 class Outcome(BaseException):
@@ -77,9 +77,9 @@ def test_a_failure_is_told_and_leaves_nothing(error: BaseException) -> None:
         return [labels]
 
     works, errors = make(construct)
-    assert works.make("a") == (None, False)
+    assert works.make("a") is NO_WORK
     assert errors == [error]
-    assert works.make("a") == (["a"], True)
+    assert works.make("a") == ["a"]
 
 
 def interrupted(_: Any) -> Any:
@@ -98,7 +98,7 @@ def test_an_interruption_of_another_thread_is_a_failure() -> None:
     """No Ctrl-C gets there: it is the constructor's own."""
     works, errors = make(interrupted)
     with ThreadPoolExecutor(1) as threads:
-        assert threads.submit(works.make, "a").result() == (None, False)
+        assert threads.submit(works.make, "a").result() is NO_WORK
     assert [type(error) for error in errors] == [KeyboardInterrupt]
 
 
@@ -110,12 +110,12 @@ def test_a_kept_work_follows_its_target_through_several_failures() -> None:
     holder.show(works, "a")
     for labels in ("b", "c"):
         position, before, _ = holder.entries[0]
-        works.keep((position, before, work), labels)
+        works.keep(before, work, labels)
         holder.entries[0] = (position, labels, work)
         assert list(works.distinct(holder.entries)) == [work]
         assert works.duplicates == 1
     assert holder.drop(works, 1) is False
-    assert works.make("a")[0] is work  # as long as somebody has it, it is what these labels give
+    assert works.make("a") is work  # as long as somebody has it, it is what these labels give
     assert holder.drop(works) is True
     assert works.show("a", work, holder)
 
@@ -125,8 +125,8 @@ def test_labels_are_the_work_where_there_is_no_constructor() -> None:
     for sharing in (True, False):
         works, _ = make(None, sharing=sharing)
         first, second = "".join(["a", "b"]), "".join(["a", "b"])
-        assert works.make(first)[0] is first
-        assert works.make(second)[0] is (first if sharing else second)
+        assert works.make(first) is first
+        assert works.make(second) is (first if sharing else second)
 
 
 def test_without_sharing_everything_is_made_and_counts() -> None:
@@ -143,5 +143,5 @@ def test_forgetting_leaves_nothing() -> None:
     works, _ = make()
     works.make("a")
     works.forget()
-    assert works.make("a") == (["a"], True)
+    assert works.make("a") == ["a"]
     assert works.duplicates == 0

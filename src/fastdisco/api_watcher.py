@@ -8,14 +8,14 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
-from weakref import WeakSet
+from weakref import ref
 
+from ._subscriber import Subscriber
+from ._works import Works
 from .absence import why_no_target
 from .changes import Change, Reader
 from .errors import NotSynced
 from .explanation import Explanation, explain_target
-from .subscriber import Subscriber
-from .works import Works
 
 if TYPE_CHECKING:
     from ._labels import Labels
@@ -53,7 +53,7 @@ class APIWatcher:
         self._synced = asyncio.Event()
         self._caught_up = asyncio.Event()  # set each time that a subscriber has caught up, and in the end
         self._stopped = False
-        self._readers: WeakSet[Reader] = WeakSet()  # a loop that is left by `break` closes none: it must not be told for ever
+        self._readers: set[ref[Reader]] = set()  # a loop that is left by `break` closes none: it must not be told for ever
         self._compile_rules = compile_rules
         self._relabeling = compile_rules(self.relabel_configs)
         places = tuple(places)
@@ -161,7 +161,7 @@ class APIWatcher:
         if self._stopped:
             reader.end()
         else:
-            self._readers.add(reader)
+            self._readers.add(ref(reader, self._readers.discard))
         return reader
 
     def reconfigure(
@@ -211,7 +211,7 @@ class APIWatcher:
             source = (group, subscriber.role, subscriber.profile)
             if source not in discovered:
                 discovered[source] = await group.count_discovered(subscriber.role, subscriber.profile)
-            dropped += max(0, discovered[source] - sum(map(len, subscriber.targets.values())))
+            dropped += max(0, discovered[source] - subscriber.targets)
         return dropped
 
     async def resync(self) -> None:
@@ -237,7 +237,7 @@ class APIWatcher:
             group.unsubscribe(subscriber)
         self._synced.set()  # whoever waits learns that it will not be
         self._caught_up.set()
-        for reader in self._readers:
+        for reader in self._reading():
             reader.end()
         self._readers.clear()
         self._works = None
@@ -295,7 +295,7 @@ class APIWatcher:
             self.last_change = time.time()
             self._works = None
             self._synced.set()
-            for reader in self._readers:
+            for reader in self._reading():
                 reader.fall_behind()
             logger.info("synced job %s: %d targets", self.name, self.targets)
 
@@ -304,12 +304,16 @@ class APIWatcher:
         if self._synced.is_set() and not self._stopped:
             self.version += 1
             self.last_change = time.time()
-            change = Change(kind, self.version, work, old)
-            for reader in self._readers:
-                reader.put(change)
+            if self._readers:  # most jobs are asked for their works, and read by nobody
+                change = Change(kind, self.version, work, old)
+                for reader in self._reading():
+                    reader.put(change)
 
     def _snapshot(self) -> Change | None:
         return Change("snapshot", self.version, works=self.scrape_works()) if self.is_synced else None
 
+    def _reading(self) -> list[Reader]:
+        return [reader for one in tuple(self._readers) if (reader := one()) is not None]
+
     def _forget_reader(self, reader: Reader) -> None:
-        self._readers.discard(reader)
+        self._readers.discard(ref(reader))

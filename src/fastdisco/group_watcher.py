@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
@@ -26,8 +26,8 @@ from .url_watcher import Timings, URLWatcher
 if TYPE_CHECKING:
     from ._batch import Batch
     from ._labels import Labels
+    from ._subscriber import Subscriber
     from .metrics import Live, Metrics
-    from .subscriber import Subscriber
 
 logger = logging.getLogger("fastdisco")
 
@@ -299,7 +299,7 @@ class GroupWatcher:
         if self._rendered_until is not None and self._renderer.taken >= self._rendered_until:
             registered = self._pass
             for subscriber in list(registered):
-                await self._work(subscriber, subscriber.end_pass(), turn)
+                await self._work(subscriber, subscriber.end_pass, turn)
             for subscriber in registered:
                 subscriber.working = True
                 subscriber.stale = subscriber in self._again
@@ -329,17 +329,19 @@ class GroupWatcher:
         """One subscriber after the other."""
         for subscriber in list(subscribers):
             if not subscriber.stopped:
-                await self._work(subscriber, subscriber.take(batch, below, walking=walking), turn)
+                await self._work(subscriber, partial(subscriber.take, batch, below, walking=walking), turn)
 
     @staticmethod
-    async def _work(subscriber: Subscriber, steps: Iterator[None], turn: _Turn) -> None:
+    async def _work(subscriber: Subscriber, begin: Callable[[], Iterable[None]], turn: _Turn) -> None:
         """A subscriber that fails is told to its job, and holds no other up."""
         try:
-            for _ in steps:
-                await turn.breathe()
+            for _ in begin():
+                if turn.is_over:
+                    await turn.breathe()
         except Exception as error:  # noqa: BLE001  a job's rules must not stop its neighbours
             subscriber.job.failed(error)
-        await turn.breathe()
+        if turn.is_over:
+            await turn.breathe()
 
     # ---- explaining ----
 
@@ -357,7 +359,7 @@ class GroupWatcher:
         """Hands `take`, batch by batch, the targets as they are discovered now of the objects that have some in the job; with `dropped`
         those of all objects."""
         role, profile, turn = subscriber.role, subscriber.profile, _Turn(self._pace.slice_seconds)
-        keys, place, ended = list(subscriber.targets), 0, False
+        keys, place, ended = subscriber.keys(), 0, False
         await asyncio.sleep(0)  # a list of 300,000 is a slice of its own
         while not ended:
             if dropped:
@@ -463,8 +465,12 @@ class _Turn:
         self._seconds = seconds
         self._began = perf_counter()
 
+    @property
+    def is_over(self) -> bool:
+        return perf_counter() - self._began > self._seconds
+
     async def breathe(self) -> None:
-        if perf_counter() - self._began > self._seconds:
+        if self.is_over:
             await asyncio.sleep(0)
             self._began = perf_counter()
 

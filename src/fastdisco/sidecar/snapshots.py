@@ -20,12 +20,12 @@ from .label_choice import final_label, split_address, used_label
 if TYPE_CHECKING:
     from fastdisco._batch import Batch
     from fastdisco._core import Symbols
+    from fastdisco._subscriber import Subscriber
     from fastdisco.api_watcher import APIWatcher
-    from fastdisco.subscriber import Subscriber
 
     from .query import Query, Syntax
 
-_AT_ONCE = 500  # parts of objects between two turns of the loop: a millisecond or so
+_AT_ONCE = 1000  # targets between two turns of the loop: a millisecond or so
 _RECENT = 32  # slices, 8 MiB: how far those who read at the same time may be apart and still share them
 
 
@@ -101,12 +101,11 @@ def _adding(snapshot: Snapshot, subscriber: Subscriber, query: Query) -> Callabl
 
 
 async def _take_final(snapshot: Snapshot, subscriber: Subscriber) -> None:
-    parts = list(subscriber.targets.values())
+    labels = subscriber.labels()
     await asyncio.sleep(0)  # a list of 300,000 is a slice of its own
-    for start in range(0, len(parts), _AT_ONCE):
-        for part in parts[start : start + _AT_ONCE]:
-            for _, labels, _ in part:
-                snapshot.add_labels(labels)
+    for start in range(0, len(labels), _AT_ONCE):
+        for one in labels[start : start + _AT_ONCE]:
+            snapshot.add_labels(one)
         await asyncio.sleep(0)
 
 
