@@ -5,7 +5,7 @@ from typing import Any, Protocol, TypeAlias, final
 from ._batch import Batch
 from ._labels import Labels
 from ._relabel import Relabeling
-from ._works import _Entry, Holder, Works
+from ._works import Holder, Works, _Entry
 
 _Targets: TypeAlias = tuple[tuple[int, Labels], ...]
 """(position, labels) of each."""
