@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fastdisco._parts import Rendered
 from fastdisco._subscriber import PART_BITS, Subscriber
 from fastdisco._works import Works
 
@@ -36,10 +37,10 @@ class Recorder:
 class Job:
     """Writes down what it is told."""
 
-    def __init__(self, constructor: Callable[[Any], Any] | None = Work, *, sharing: bool = False, holders: int = 1) -> None:
+    def __init__(self, constructor: Callable[[Any], Any] | None = Work, *, sharing: bool = False) -> None:
         self.told: list[tuple[Any, ...]] = []
         self.errors: list[BaseException] = []
-        self.works = Works(constructor, self.errors.append, sharing=sharing, holders=holders)
+        self.works = Works(constructor, self.errors.append, sharing=sharing)
 
     def caught_up(self) -> None: ...
 
@@ -63,14 +64,14 @@ def subscriber(job: Job) -> Subscriber:
 def bring(one: Subscriber, targets: Targets, keys: Iterable[int] | None = None) -> None:
     """Parts become what `targets` says; `keys`: parts that were rendered, where that is more than have targets."""
     rendered: Any = [(key, tuple(entries)) for key, entries in targets.items() if entries]
-    for _ in one.apply(set(targets if keys is None else keys), rendered):
+    for _ in one.apply(Rendered(targets if keys is None else keys, rendered)):
         pass
 
 
 def works(*some: Subscriber) -> list[Any]:
     """What the job of these shows."""
     job: Any = some[0].job
-    return list(job.works.distinct(entry for one in some for entry in one.entries()))
+    return list(job.works.shown())
 
 
 def held(*some: Subscriber) -> dict[str, Any]:
@@ -185,7 +186,7 @@ def test_an_object_changes_at_once() -> None:
     job = Job()
     one = subscriber(job)
     rendered: Any = [(SLOT, tuple((position, f"t{position}") for position in range(100)))]
-    work = iter(one.apply({SLOT}, rendered))
+    work = iter(one.apply(Rendered((), rendered)))
     pauses = 0
     while not job.told:
         assert held(one) == {}
@@ -215,7 +216,7 @@ def test_a_job_that_stops_between_the_works_of_one_object_asks_for_no_more() -> 
     job = Job(make := Recorder())
     one = subscriber(job)
     rendered: Any = [(SLOT, tuple((position, f"t{position}") for position in range(100)))]
-    work = iter(one.apply({SLOT}, rendered))
+    work = iter(one.apply(Rendered((), rendered)))
     next(work)
     one.stopped = True
     made = len(make.labels)
@@ -227,7 +228,7 @@ def test_a_job_that_stops_between_the_works_of_one_object_asks_for_no_more() -> 
 
 
 def sharing(constructor: Callable[[Any], Any] | None = Work, subscribers: int = 1) -> tuple[Job, list[Subscriber]]:
-    job = Job(constructor, sharing=True, holders=subscribers)
+    job = Job(constructor, sharing=True)
     return job, [subscriber(job) for _ in range(subscribers)]
 
 
@@ -293,7 +294,7 @@ def test_a_work_is_told_before_it_is_shown() -> None:
     """What one configuration has made and not yet told, another one of the job may need: whoever shows it first tells it."""
     job, (one, two) = sharing(make := Recorder(), subscribers=2)
     rendered: Any = [(SLOT, tuple((position, f"t{position}") for position in range(100)))]
-    slow = iter(one.apply({SLOT}, rendered))
+    slow = iter(one.apply(Rendered((), rendered)))
     next(slow)
     assert "t0" in make.labels
     bring(two, {SLOT: [(0, "t0")]})
@@ -467,7 +468,7 @@ def test_shared_works_add_up_whatever_constructors_do(states: list[tuple[int, in
             raise ValueError(labels)
         return None if labels == "n" else Work(labels)
 
-    job = Books(make, sharing=True, holders=2)
+    job = Books(make, sharing=True)
     pair = [subscriber(job) for _ in range(2)]
     there = job.there
     for number, (which, slot, names) in enumerate(states):
@@ -483,4 +484,4 @@ def test_shared_works_add_up_whatever_constructors_do(states: list[tuple[int, in
         for _ in one.release():
             pass
     assert ([one.works for one in pair], works(*pair)) == ([0, 0], [])
-    assert job.works.remembered == 0
+    assert len(job.works) == 0

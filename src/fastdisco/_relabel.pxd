@@ -1,10 +1,12 @@
 """Relabeling: the fields, with a line for each."""
-from libc.stdint cimport int32_t, int64_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
+from ._batch cimport Batch
 from ._core cimport IdTable, Symbols
 from ._index cimport index_t
 from ._labels cimport LabelShape, Shapes
 from ._memo cimport Memo
+from ._parts cimport Rendered
 
 cdef enum:
     MOST_FILTERED = 16      # labels that a filter is remembered by
@@ -92,6 +94,9 @@ cdef class Relabeling(IdTable):
     cdef int64_t effort                 # spent so far; see `survivors`
     cdef readonly int64_t evaluated     # targets for which rules ran: a filter's miss, or a target that is kept
 
+    cdef int64_t collect(
+        self, Batch batch, int kind, int profile, uint64_t end, size_t row, int64_t effort, Rendered kept
+    ) except? -2
     cdef Plan* plan(self, LabelShape* shape) except NULL
     cdef Plan* new_plan(self, LabelShape* shape, uint32_t hash) except NULL
     cdef Filter filter_of(self, LabelShape* shape)

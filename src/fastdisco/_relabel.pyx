@@ -17,6 +17,7 @@ from ._fields cimport ABSENT, EMPTY, kind_number
 from ._index cimport index_add, index_free, index_next, index_probe, index_probe_t, index_remove
 from ._labels cimport LabelShape, Labels, Layout, new_labels, shapes_of
 from ._memo cimport Memo
+from ._parts cimport Rendered
 from ._batch cimport Batch, Row, Target
 
 KINDS_OF_RULES = ("set", "set named", "keep", "copy labels", "rename labels", "keep labels")
@@ -278,33 +279,40 @@ cdef class Relabeling(IdTable):
         """Outcomes remembered now, of rules and filters together."""
         return sum([len((<Filter> one).memo) for one in self.filters]) + sum([step.remembered for step in self.steps])
 
-    def survivors(self, Batch batch not None, str role, int profile, below=None, *, size_t row=0, int64_t effort=NO_END) -> tuple:
+    def survivors(self, Batch batch not None, str role, int profile, below=None, *, size_t row=0, int64_t effort=-1) -> tuple:
         """(key, ((position, Labels), ...)) of each part that has targets which are kept, with their final labels; and where to go on.
 
         Keys and positions as `Batch.targets` has them. Begins at `row` and ends with the part that takes up the `effort`; the next
         row, or None if that was all. The effort is one for each rule of a target, and some more where its function has to be asked.
         """
+        cdef Rendered kept = Rendered()
+        cdef uint64_t end = <uint64_t> -1 if below is None else <uint64_t> below
+        cdef int64_t next = self.collect(batch, kind_number(role), profile, end, row, effort, kept)
+        return kept.listed(), None if next < 0 else next
+
+    cdef int64_t collect(
+        self, Batch batch, int kind, int profile, uint64_t end, size_t row, int64_t effort, Rendered kept
+    ) except? -2:
+        """The same, added to `kept`; gives the next row, or -1."""
         cdef size_t i
-        cdef int64_t enough = NO_END if effort == NO_END else self.effort + effort
+        cdef int64_t enough = NO_END if effort < 0 else self.effort + effort
         cdef uint32_t j
         cdef Row* part_row
         cdef Target* target
         cdef Plan* plan = NULL
         cdef int verdict
         cdef int count = self.step_count
-        cdef int kind = kind_number(role)
-        cdef uint64_t end = <uint64_t> -1 if below is None else <uint64_t> below
+        cdef bint is_begun
         if batch.shapes is not self.shapes:
             raise ValueError("a batch of other symbols")
-        kept = []
         self.asked_of = NO_FILTER
         for i in range(row, batch.row_count):
             part_row = &batch.rows[i]
             if part_row.kind != kind or part_row.profile != profile or part_row.key >= end:
                 continue
             if self.effort >= enough:
-                return kept, i
-            part = None
+                return <int64_t> i
+            is_begun = False
             for j in range(part_row.first, part_row.first + part_row.count):
                 target = &batch.found[j]
                 self.seen += 1
@@ -322,12 +330,11 @@ cdef class Relabeling(IdTable):
                 if verdict:
                     self.dropped[verdict - 1] += 1
                     continue
-                if part is None:
-                    part = []
-                part.append((target.ident, self.labels()))
-            if part is not None:
-                kept.append((part_row.key, tuple(part)))
-        return kept, None
+                if not is_begun:
+                    is_begun = True
+                    kept.begin(part_row.key)
+                kept.add(target.ident, self.labels())
+        return -1
 
     def steps_of(self, Labels labels not None) -> tuple[list, object]:
         """What each rule does to one target: (rule, labels before, labels after) up to the rule that drops it, then the final Labels,

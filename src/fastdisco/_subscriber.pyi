@@ -1,16 +1,11 @@
-from collections.abc import Iterable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
-from typing import Any, Protocol, TypeAlias, final
+from collections.abc import Iterable, Iterator
+from typing import Any, Protocol, final
 
 from ._batch import Batch
 from ._labels import Labels
+from ._parts import Rendered
 from ._relabel import Relabeling
-from ._works import Holder, Works, _Entry
-
-_Targets: TypeAlias = tuple[tuple[int, Labels], ...]
-"""(position, labels) of each."""
-_Rendered: TypeAlias = Sequence[tuple[int, _Targets]]
-"""(key, targets): a key names a part of an object, a position a target in it."""
+from ._works import Holder, Works
 
 PART_BITS: int
 """A key is the object's slot above these bits, and a part of the object in them."""
@@ -63,8 +58,8 @@ class Subscriber(Holder):
     def end_pass(self) -> Iterable[None]:
         """Applies also what there is of an object that changes are in the middle of: the pass has promised to show all. As `take`."""
 
-    def apply(self, keys: AbstractSet[int], rendered: _Rendered) -> Iterable[None]:
-        """Brings parts of objects up to date: those of `keys` have what `rendered` says, or nothing. Gives steps as `take` does.
+    def apply(self, rendered: Rendered) -> Iterable[None]:
+        """Brings parts of objects up to date. Gives steps as `take` does.
 
         Each object changes at once: nothing is told of it before all its works are made.
         """
@@ -79,8 +74,8 @@ class Subscriber(Holder):
     def labels(self) -> list[Labels]:
         """Of all targets."""
 
-    def entries(self) -> list[_Entry]:
-        """All targets; see `Works.distinct` for their works."""
+    def entries(self) -> list[tuple[int, Labels, Any]]:
+        """(position, labels, work) of all targets; None: it has no work."""
 
     def release(self) -> Iterator[None]:
         """Lets go of all targets, in steps."""

@@ -5,23 +5,21 @@
 What takes long is done in steps, and the loop may go on between two of them.
 """
 import cython
-from libc.stdint cimport uint64_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from ._batch cimport Batch
-from ._works cimport Holder, Works, no_work
+from ._batch cimport PART_BITS as BITS_OF_PART
+from ._batch cimport Batch, Touched
+from ._fields cimport kind_number
+from ._parts cimport SLOT, Entry, Part, Parts, Rendered, new_part
+from ._relabel cimport Relabeling
+from ._works cimport Holder, Works, are_equal
 
-PART_BITS = 24
-"""A key is the object's slot above these bits, and a part of the object in them."""
+PART_BITS = BITS_OF_PART
 
 cdef enum:
-    SLOT = 24                   # PART_BITS
     TARGETS_AT_ONCE = 32        # constructor calls of a step
     PARTS_AT_ONCE = 500         # of one object, compared in a step
     EFFORT_AT_ONCE = 20_000     # of rules, likewise: a few milliseconds; see `Relabeling.survivors`
-
-    WIDTH = 3                   # of a target in a part: position, labels, work; None for a work: it has none
-    LABELS = 1
-    WORK = 2
 
 
 @cython.final
@@ -35,26 +33,29 @@ cdef class Subscriber(Holder):
     cdef readonly str role
     cdef readonly int profile
     cdef readonly tuple needs
-    cdef public object relabeling       # None: targets have their discovered labels, all of them
+    cdef public Relabeling relabeling   # None: targets have their discovered labels, all of them
     cdef public bint working
     cdef public bint stale              # some of its targets have yet to be evaluated by the rules that it has now
     cdef public bint stopped
     cdef readonly long long revision    # rises when a target's labels may have changed, also ones that no rule has looked at
+    cdef int kind                       # number of the role
     cdef Works makes
-    cdef dict parts                     # key -> (position, labels, work, ...); a part without targets is not in it
-    cdef dict held                      # slot -> what has been rendered of an object that is not rendered to its end, by key
+    cdef Parts parts
+    cdef dict held                      # slot -> what has been rendered of an object that is not rendered to its end
     cdef uint64_t[2] unfinished         # the slot with which the last batch of changes ended, and that of a pass; 0: none
     cdef bint is_large                  # the object at which `apply_some` has stopped needs steps of its own
 
-    def __init__(self, job, str role not None, int profile, tuple needs not None, Works makes not None, relabeling=None):
+    def __init__(self, job, str role not None, int profile, tuple needs not None, Works makes not None, Relabeling relabeling=None):
         self.job = job
         self.role = role
+        self.kind = kind_number(role)
         self.profile = profile
         self.needs = needs
         self.relabeling = relabeling
         self.makes = makes
-        self.parts = {}
+        self.parts = Parts()
         self.held = {}
+        makes.join(self)
 
     # ---- batches ----
 
@@ -63,101 +64,106 @@ cdef class Subscriber(Holder):
 
         Of an object that goes on in the next batch of its kind, changes or a pass, everything waits for its last part.
         """
-        cdef object row = None
-        keys = batch.key_set(self.role, below)
-        if not keys and not self.held:
+        cdef uint64_t end = <uint64_t> -1 if below is None else <uint64_t> below
+        cdef bint waits = len(self.held) or batch.unfinished
+        cdef Rendered rendered = Rendered()
+        cdef bint is_touched = False
+        cdef Touched* touched
+        cdef int64_t row
+        cdef size_t i
+        for i in range(batch.touched_count):
+            touched = &batch.touched[i]
+            if touched.kind == self.kind and touched.key < end:
+                is_touched = True
+                # as if it had no targets: what it has comes later, and counts
+                if waits or self.parts.find(touched.key) != NULL:
+                    rendered.begin(touched.key)
+        if not is_touched and not len(self.held):
             return ()
         if self.relabeling is None:
-            rendered = batch.targets(self.role, self.profile, below)
+            rendered.extend(batch.targets(self.role, self.profile, below))
+            row = -1
         else:
-            rendered, row = self.relabeling.survivors(batch, self.role, self.profile, below, effort=EFFORT_AT_ONCE)
-        if row is not None or self.held or batch.unfinished:
-            return self._take_on(batch, below, walking, keys, rendered, row)
-        return self.apply(keys, rendered)
+            row = self.relabeling.collect(batch, self.kind, self.profile, end, 0, EFFORT_AT_ONCE, rendered)
+        if row >= 0 or waits:
+            return self._take_on(batch, end, walking, waits, rendered, row)
+        return self.apply(rendered)
 
-    def _take_on(self, Batch batch, below, bint walking, keys, list rendered, row):
+    def _take_on(self, Batch batch, uint64_t end, bint walking, bint waits, Rendered rendered, int64_t row):
         """The rest of `take`, in steps."""
-        relabeling = self.relabeling
-        while row is not None:
+        cdef Relabeling relabeling = self.relabeling
+        while row >= 0:
             yield
-            more, row = relabeling.survivors(batch, self.role, self.profile, below, row=row, effort=EFFORT_AT_ONCE)
-            rendered += more
-        if self.held or batch.unfinished:
-            keys, rendered = self.hold(keys, rendered, batch.unfinished, walking)
-        yield from self.apply(keys, rendered)
+            row = relabeling.collect(batch, self.kind, self.profile, end, row, EFFORT_AT_ONCE, rendered)
+        if waits:
+            rendered = self.hold(rendered, batch.unfinished, walking)
+        yield from self.apply(rendered)
 
     def end_pass(self):
         """Applies also what there is of an object that changes are in the middle of: the pass has promised to show all. As `take`."""
-        held = {key: targets for parts in self.held.values() for key, targets in parts.items()}
+        cdef Rendered rendered = Rendered()
+        for held in self.held.values():
+            rendered.join(<Rendered> held)
         self.held.clear()
         self.unfinished[0] = self.unfinished[1] = 0
-        return self.apply(held.keys(), [part for part in sorted(held.items()) if part[1]])
+        return self.apply(rendered)
 
-    cdef tuple hold(self, keys, list rendered, uint64_t unfinished, bint walking):
+    cdef Rendered hold(self, Rendered rendered, uint64_t unfinished, bint walking):
         """Puts parts of unfinished objects aside, the newest in the place of older ones; gives what can be applied."""
+        cdef uint32_t i
+        cdef Rendered held
+        cdef Rendered ready = Rendered()
         cdef uint64_t finished = self.unfinished[walking]
         self.unfinished[walking] = unfinished
-        if unfinished:
-            self.held.setdefault(unfinished, {})
-        fresh = dict(rendered)
-        ready = set()
-        for key in keys:
-            held = self.held.get(key >> PART_BITS)
-            if held is None:
-                ready.add(key)
-            else:
-                held[key] = fresh.pop(key, ())
-        whole = [part for part in rendered if part[0] in fresh]
+        if unfinished and unfinished not in self.held:
+            self.held[unfinished] = Rendered()
+        for i in range(rendered.run_count):
+            held = self.held.get(rendered.runs[i].key >> SLOT)
+            (ready if held is None else held).copy(rendered, i)
         if finished and finished != self.unfinished[0] and finished != self.unfinished[1]:
-            held = self.held.pop(finished, {})
-            ready |= held.keys()
-            whole += [part for part in sorted(held.items()) if part[1]]
-        return ready, whole
+            ready.join(self.held.pop(finished, None) or Rendered())
+        return ready
 
-    def apply(self, keys, rendered):
-        """Brings parts of objects up to date: those of `keys` have what `rendered` says, or nothing. Gives steps as `take` does.
+    def apply(self, Rendered rendered not None):
+        """Brings parts of objects up to date. Gives steps as `take` does.
 
         Each object changes at once: nothing is told of it before all its works are made.
         """
-        cdef dict fresh = dict(rendered)
-        cdef list parts = sorted(fresh.keys() | (self.parts.keys() & keys))
-        cdef Py_ssize_t done = self.apply_some(parts, fresh, 0)
-        if done == len(parts):
+        rendered.settle()
+        cdef uint32_t done = self.apply_some(rendered, 0)
+        if done == rendered.run_count:
             return ()
-        return self._apply_on(parts, fresh, done)
+        return self._apply_on(rendered, done)
 
-    def _apply_on(self, list parts, dict fresh, Py_ssize_t done):
+    def _apply_on(self, Rendered rendered, uint32_t done):
         """The rest of `apply`, in steps."""
-        cdef Py_ssize_t end
-        while done < len(parts):
+        cdef uint32_t end
+        while done < rendered.run_count:
             if self.is_large:
-                end = end_of_object(parts, done)
-                yield from self._replace(parts[done:end], fresh)
+                end = rendered.end_of_object(done)
+                yield from self._replace(rendered, done, end)
                 if self.stopped:
                     return
                 self.revision += 1
                 done = end
             yield
-            done = self.apply_some(parts, fresh, done)
+            done = self.apply_some(rendered, done)
 
-    cdef Py_ssize_t apply_some(self, list parts, dict fresh, Py_ssize_t done) except -1:
+    cdef uint32_t apply_some(self, Rendered rendered, uint32_t done) except? 0:
         """Objects in one step; gives where it has stopped: after some constructor calls, or at an object that needs steps of its own."""
-        cdef Py_ssize_t end, i
-        cdef Py_ssize_t calls = 0
-        cdef Py_ssize_t count
+        cdef uint32_t end, count
+        cdef uint32_t calls = 0
         self.is_large = False
-        while done < len(parts):
-            end = end_of_object(parts, done)
-            count = 0
-            for i in range(done, end):
-                count += len(<tuple> fresh.get(parts[i], ()))
+        while done < rendered.run_count:
+            end = rendered.end_of_object(done)
+            count = rendered.count_of(done, end)
             if calls and calls + count > TARGETS_AT_ONCE:
                 break
-            if count > TARGETS_AT_ONCE or not (self.add(parts, done, end, fresh) or self.replace_in_place(parts, done, end, fresh)):
+            if count > TARGETS_AT_ONCE or not (self.add(rendered, done, end) or self.replace_in_place(rendered, done, end)):
                 self.is_large = True
                 break
             if self.stopped:
-                return len(parts)
+                return rendered.run_count
             self.revision += 1
             calls += count
             done = end
@@ -165,157 +171,152 @@ cdef class Subscriber(Holder):
 
     # ---- one object ----
 
-    cdef bint add(self, list parts, Py_ssize_t start, Py_ssize_t end, dict fresh) except -1:
+    cdef bint add(self, Rendered rendered, uint32_t start, uint32_t end) except -1:
         """An object that had no targets. False, and nothing is done, if it had some."""
-        cdef Py_ssize_t i
-        cdef bint is_first
-        cdef list fields
-        cdef list made = []
-        cdef list shown = []
-        cdef tuple target
+        cdef uint32_t i, j
+        cdef Part* part
         for i in range(start, end):
-            if parts[i] in self.parts:
+            if self.parts.find(rendered.runs[i].key) != NULL:
                 return False
         for i in range(start, end):
-            fields = []
-            for target in <tuple> fresh[parts[i]]:
-                work = self.makes.make_shown(target[1], self, &is_first)
+            for j in range(rendered.runs[i].first, rendered.runs[i].first + rendered.runs[i].count):
+                rendered.entries[j].work = self.makes.make(<object> rendered.entries[j].labels)
                 if self.stopped:
                     return True
-                fields.append(target[0])
-                fields.append(target[1])
-                fields.append(work)
-                if is_first:
-                    shown.append(work)
-            made.append(tuple(fields))
         for i in range(start, end):
-            self.parts[parts[i]] = made[i - start]
-        for work in shown:
-            self.job.added(work)
+            self.put(rendered, i)
+        for i in range(start, end):
+            part = self.parts.find(rendered.runs[i].key)
+            for j in range(rendered.runs[i].count):
+                self.tell(0, part.entries[j].work)
         return True
 
-    cdef bint replace_in_place(self, list parts, Py_ssize_t start, Py_ssize_t end, dict fresh) except -1:
-        """An object of one part with as many targets as before, in the same positions: what most events lead to.
+    cdef int put(self, Rendered rendered, uint32_t run) except -1:
+        """A part is now what has been rendered, and the works of that are known."""
+        cdef uint32_t i
+        cdef Entry* entries = rendered.entries + rendered.runs[run].first
+        cdef Part* part
+        if not rendered.runs[run].count:
+            self.parts.remove(rendered.runs[run].key)
+            return 0
+        part = new_part(rendered.runs[run].key, rendered.runs[run].count)
+        for i in range(part.count):
+            part.entries[i] = entries[i]
+            entries[i].labels = NULL    # the part has them now
+        self.parts.put(part)
+        return 0
+
+    cdef bint replace_in_place(self, Rendered rendered, uint32_t start, uint32_t end) except -1:
+        """An object with as many targets as before in the same positions: what most events lead to.
 
         False, and nothing is done, where it is not so, or where some may have shifted; see `_replace`.
         """
-        cdef Py_ssize_t i, j
-        cdef Py_ssize_t[TARGETS_AT_ONCE] differing
-        cdef bint[TARGETS_AT_ONCE] is_made
-        cdef Py_ssize_t count = 0       # of those
-        cdef tuple before, target
-        cdef list after
-        if end - start > 1:
-            return False
-        before = <tuple> self.parts.get(parts[start], ())
-        cdef tuple now = <tuple> fresh.get(parts[start], ())
-        if len(now) * WIDTH != len(before):
-            return False
-        for i in range(len(now)):
-            target = <tuple> now[i]
-            if before[i * WIDTH] != target[0]:
+        cdef uint32_t i, j
+        cdef uint32_t count = 0                         # targets that differ
+        cdef Entry* was[TARGETS_AT_ONCE]
+        cdef Entry* now[TARGETS_AT_ONCE]
+        cdef uint32_t[TARGETS_AT_ONCE] before           # their works
+        cdef Part* part
+        cdef Entry* entries
+        for i in range(start, end):
+            part = self.parts.find(rendered.runs[i].key)
+            if rendered.runs[i].count != (0 if part == NULL else part.count):
                 return False
-            if before[i * WIDTH + LABELS] != target[1]:
-                differing[count] = i
-                count += 1
+            entries = rendered.entries + rendered.runs[i].first
+            for j in range(rendered.runs[i].count):
+                if part.entries[j].position != entries[j].position:
+                    return False
+                if not are_equal(<object> part.entries[j].labels, <object> entries[j].labels):
+                    was[count] = &part.entries[j]
+                    now[count] = &entries[j]
+                    count += 1
         for i in range(count):
             for j in range(count):
-                if i != j and before[differing[i] * WIDTH + LABELS] == (<tuple> now[differing[j]])[1]:
+                if i != j and are_equal(<object> was[i].labels, <object> now[j].labels):
                     return False
-        after = list(before)
         for i in range(count):
-            target = <tuple> now[differing[i]]
-            work = self.makes.make(target[1])
+            now[i].work = self.makes.make(<object> now[i].labels)
             if self.stopped:
                 return True
-            is_made[i] = work is not no_work
-            after[differing[i] * WIDTH + LABELS] = target[1]
-            if is_made[i]:
-                after[differing[i] * WIDTH + WORK] = work
-        if count:
-            self.parts[parts[start]] = tuple(after)
         for i in range(count):
-            j = differing[i] * WIDTH
-            if is_made[i]:
-                self.tell(before[j + LABELS], before[j + WORK], True, after[j + LABELS], after[j + WORK], True)
-            else:
-                self.makes.keep(before[j + LABELS], before[j + WORK], after[j + LABELS])
+            was[i].labels, now[i].labels = now[i].labels, was[i].labels
+            before[i] = was[i].work
+            if now[i].work:     # else the constructor has raised, and the work stays
+                was[i].work = now[i].work
+        for i in range(count):
+            if now[i].work:
+                self.tell(before[i], now[i].work)
         return True
 
-    def _replace(self, list keys, dict fresh):
+    def _replace(self, Rendered rendered, uint32_t start, uint32_t end):
         """One object, in steps: a target keeps its work if some target of the object had just its labels; else it is made anew.
 
         So a work stays also when the position of its address or container shifts.
         """
-        cdef dict previous = {}     # (key, position) -> (position, labels, work)
-        cdef dict made = {}         # key -> list of such entries
-        cdef list missing = []      # (key, place in made, position, labels)
-        cdef list changes = []      # what was, what is, and whether the one replaces the other
-        cdef Py_ssize_t count = 0
-        for key in keys:
-            for entry in entries_of(<tuple> self.parts.get(key, ())):
-                previous[key, entry[0]] = entry
-            count += 1
-            if count % PARTS_AT_ONCE == 0:
+        cdef dict previous = {}     # (key, position) -> (labels, number of the work)
+        cdef dict positions = {}    # labels -> those (key, position)
+        cdef list missing = []      # ((key, position), entry) of targets that have no work yet
+        cdef list changes = []      # numbers of the work that was, and of that which is
+        cdef uint32_t i, j, number
+        cdef Part* part
+        for i in range(start, end):
+            part = self.parts.find(rendered.runs[i].key)
+            for j in range(0 if part == NULL else part.count):
+                previous[part.key, part.entries[j].position] = (<object> part.entries[j].labels, part.entries[j].work)
+            if (i - start) % PARTS_AT_ONCE == PARTS_AT_ONCE - 1:
                 yield
-        for key in keys:
-            entries = []
-            for position, labels in fresh.get(key, ()):
-                same = previous.get((key, position))
-                if same is not None and same[1] == labels:
-                    del previous[key, position]
-                    entries.append(same)
+        for i in range(start, end):
+            for j in range(rendered.runs[i].first, rendered.runs[i].first + rendered.runs[i].count):
+                where = (rendered.runs[i].key, rendered.entries[j].position)
+                same = previous.get(where)
+                if same is not None and are_equal(same[0], <object> rendered.entries[j].labels):
+                    del previous[where]
+                    rendered.entries[j].work = same[1]
                 else:
-                    missing.append((key, len(entries), position, labels))
-                    entries.append(None)
-            made[key] = entries
-            count += 1
-            if count % PARTS_AT_ONCE == 0:
+                    missing.append((where, j))
+            if (i - start) % PARTS_AT_ONCE == PARTS_AT_ONCE - 1:
                 yield
         if missing and previous:
-            missing = shifted(missing, previous, made)
-        count = 0
-        for key, place, position, labels in missing:
-            replaced = previous.pop((key, position), None)
-            work = self.makes.make(labels)
-            is_made = work is not no_work
-            if not is_made:
-                work = None if replaced is None else replaced[2]
-            entry = (position, labels, work)
-            made[key][place] = entry
-            changes.append((replaced, entry, is_made))
-            count += 1
-            if count % TARGETS_AT_ONCE == 0:
+            for where, same in previous.items():
+                positions.setdefault(same[0], []).append(where)
+            left = []
+            for where, j in missing:
+                found = positions.get(<object> rendered.entries[j].labels)
+                if found:
+                    rendered.entries[j].work = previous.pop(found.pop())[1]
+                else:
+                    left.append((where, j))
+            missing = left
+        for i, (where, j) in enumerate(missing, 1):
+            _, replaced = previous.pop(where, (None, 0))
+            number = self.makes.make(<object> rendered.entries[j].labels)
+            rendered.entries[j].work = number or replaced
+            if number:
+                changes.append((replaced, number))
+            if i % TARGETS_AT_ONCE == 0:
                 yield
                 if self.stopped:
                     return
-        changes.extend([(entry, None, True) for entry in previous.values()])
+        changes.extend([(number, 0) for _, number in previous.values()])
         if self.stopped:
             return
-        for key, entries in made.items():
-            if entries:
-                self.parts[key] = tuple([field for entry in entries for field in entry])
-            else:
-                self.parts.pop(key, None)
-        for replaced, entry, is_made in changes:
-            if is_made:
-                self.tell(
-                    None if replaced is None else replaced[1], None if replaced is None else replaced[2], replaced is not None,
-                    None if entry is None else entry[1], None if entry is None else entry[2], entry is not None,
-                )
-            elif replaced is not None and entry is not None:
-                self.makes.keep(replaced[1], replaced[2], entry[1])
+        for i in range(start, end):
+            self.put(rendered, i)
+        for replaced, number in changes:
+            self.tell(replaced, number)
         yield
 
-    cdef int tell(self, object before, object old, bint was, object labels, object work, bint is_now) except -1:
-        """What a job learns of a target that had labels and a work, and has others: a work that others show does not come or go with it."""
-        cdef bint comes = is_now and self.makes.show(labels, work, self)
-        cdef bint goes = was and self.makes.drop(before, old, self)
+    cdef int tell(self, uint32_t before, uint32_t now) except -1:
+        """What a job learns of a target that had a work and has another: one that others show does not come or go with it."""
+        cdef object old = self.makes.works[before]
+        cdef object new = self.makes.works[now]
+        cdef bint comes = self.makes.show(now, self)
+        cdef bint goes = self.makes.drop(before)
         if comes and goes:
-            if old is not work:
-                self.job.updated(old, work)
+            if old is not new:
+                self.job.updated(old, new)
         elif comes:
-            self.job.added(work)
+            self.job.added(new)
         elif goes:
             self.job.removed(old)
         return 0
@@ -324,63 +325,47 @@ cdef class Subscriber(Holder):
 
     @property
     def targets(self) -> int:
-        """How many there are; see `works` for how many of them have a work that is not counted before."""
-        cdef Py_ssize_t count = 0
-        for part in self.parts.values():
-            count += len(<tuple> part)
-        return count // WIDTH
+        """How many there are; `works` does not count those that show the work of another one, or have none."""
+        return self.parts.targets
 
     def keys(self) -> list:
         """Of the parts that have targets."""
-        return list(self.parts)
+        cdef uint32_t i
+        return [self.parts.parts[i].key for i in range(1, self.parts.count + 1)]
+
+    def entries(self) -> list:
+        """(position, labels, work) of all targets."""
+        cdef uint32_t i, j
+        cdef Part* part
+        cdef list found = []
+        for i in range(1, self.parts.count + 1):
+            part = self.parts.parts[i]
+            for j in range(part.count):
+                found.append((part.entries[j].position, <object> part.entries[j].labels, self.makes.works[part.entries[j].work]))
+        return found
 
     def labels(self) -> list:
         """Of all targets."""
+        cdef uint32_t i, j
+        cdef Part* part
         cdef list found = []
-        for part in self.parts.values():
-            found += (<tuple> part)[LABELS::WIDTH]
+        for i in range(1, self.parts.count + 1):
+            part = self.parts.parts[i]
+            for j in range(part.count):
+                found.append(<object> part.entries[j].labels)
         return found
-
-    def entries(self) -> list:
-        """All targets, as (position, labels, work); see `Works.distinct` for their works."""
-        return [entry for part in self.parts.values() for entry in entries_of(<tuple> part)]
 
     def release(self):
         """Lets go of all targets, in steps."""
+        cdef uint32_t j
+        cdef Part* part
         self.stopped = True
         self.held.clear()
-        while self.parts:
-            for _ in range(min(TARGETS_AT_ONCE, len(self.parts))):
-                _, part = self.parts.popitem()
-                for _, labels, work in entries_of(<tuple> part):
-                    self.makes.drop(labels, work, self)
+        while self.parts.count:
+            for _ in range(TARGETS_AT_ONCE):
+                if self.parts.count:
+                    part = self.parts.parts[self.parts.count]
+                    for j in range(part.count):
+                        self.makes.drop(part.entries[j].work)
+                    self.parts.remove(part.key)
             yield
-
-
-cdef Py_ssize_t end_of_object(list parts, Py_ssize_t start) except -1:
-    """Where the keys of the next object begin."""
-    cdef uint64_t slot = <uint64_t> parts[start] >> SLOT
-    cdef Py_ssize_t end = start + 1
-    while end < len(parts) and <uint64_t> parts[end] >> SLOT == slot:
-        end += 1
-    return end
-
-
-cdef list entries_of(tuple part):
-    """The targets of a part, one by one."""
-    return [part[i:i + WIDTH] for i in range(0, len(part), WIDTH)]
-
-
-cdef list shifted(list missing, dict previous, dict made):
-    """Gives targets whose labels some other position had the work from there; the targets that are left."""
-    cdef dict positions = {}
-    cdef list left = []
-    for where, entry in previous.items():
-        positions.setdefault(entry[1], []).append(where)
-    for key, place, position, labels in missing:
-        same = positions.get(labels)
-        if same:
-            made[key][place] = (position, labels, previous.pop(same.pop())[2])
-        else:
-            left.append((key, place, position, labels))
-    return left

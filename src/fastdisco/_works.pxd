@@ -1,24 +1,37 @@
 """The scrape works of a job: the fields, with a line for each."""
+from cpython.object cimport PyObject
+from libc.stdint cimport uint32_t
 
-cdef object no_work         # what stands for the work of a target that got none: its constructor raised
+from ._index cimport index_t
+
+cdef struct Made:           # of a work
+    PyObject* labels        # what it was made of; owned
+    uint32_t hash           # of the labels
+    uint32_t having         # targets that have it; 0: the number is free
+    uint32_t showing        # targets that show it
+    uint32_t holder         # the place, among the holders, of the one that was the first to show it
+    bint shared             # found by its labels
 
 cdef class Holder:
     cdef public long works
+    cdef uint32_t place     # among those of its job
 
 cdef class Works:
     cdef public object constructor
     cdef public bint sharing
-    cdef object failed          # told of what a constructor raised
-    cdef dict shared            # Labels -> work; without an object of its own for each work: garbage collections visit those
-    cdef dict counts            # Labels -> targets that have the work, and that show it; if it is not just one
-    cdef dict kept              # (Labels, id of a work that was made of others) -> list of those others
-    cdef dict owners            # Labels -> the holder that was the first to show the work; None: there is one holder only
+    cdef object failed      # told of what a constructor raised
+    cdef list holders
+    cdef list works         # by number, from 1 on
+    cdef Made* made         # likewise
+    cdef uint32_t top, capacity
+    cdef uint32_t free      # a free number, whose `hash` is the next one; 0: none
+    cdef index_t index      # shared works by their labels
 
-    cpdef object make(self, object labels)
-    cdef object make_shown(self, object labels, Holder holder, bint* is_first)
-    cdef object construct(self, object labels)
-    cpdef int keep(self, object before, object work, object labels) except -1
-    cpdef bint show(self, object labels, object work, Holder holder) except -1
-    cpdef bint drop(self, object labels, object work, Holder holder) except -1
-    cdef object made_of(self, object labels, object work, bint forget)
-    cdef long count(self, object labels, long having, long showing) except -1
+    cpdef uint32_t make(self, object labels) except? 0
+    cpdef bint show(self, uint32_t number, Holder holder) except -1
+    cpdef bint drop(self, uint32_t number) except -1
+    cdef uint32_t find(self, object labels, uint32_t hash) except? 0
+    cdef uint32_t new_number(self) except 0
+    cdef int forget_work(self, uint32_t number) except -1
+
+cdef bint are_equal(object first, object second) except -1

@@ -1,15 +1,9 @@
-from collections.abc import Callable, Iterable
-from typing import Any, TypeAlias, final
+from collections.abc import Callable
+from typing import Any, final
 
 from typing_extensions import disjoint_base
 
 from ._labels import Labels
-
-_Entry: TypeAlias = tuple[int, Labels, Any]
-"""A target: its position, its labels, and its work; None: it has none."""
-
-NO_WORK: object
-"""What stands for the work of a target that got none: its constructor has raised."""
 
 @disjoint_base
 class Holder:
@@ -30,30 +24,32 @@ class Works:
     """None: the labels are the work."""
     sharing: bool
     def __init__(
-        self, constructor: Callable[[Labels], Any] | None, failed: Callable[[BaseException], None], *, sharing: bool, holders: int = 1
+        self, constructor: Callable[[Labels], Any] | None, failed: Callable[[BaseException], None], *, sharing: bool
     ) -> None: ...
-    def make(self, labels: Labels) -> Any:
-        """The work of a target, or NO_WORK."""
+    def __len__(self) -> int:
+        """Works that some target has, shown or not."""
 
-    def keep(self, before: Labels, work: Any, labels: Labels) -> int:
-        """A target that had the labels `before` has others now, and still its work."""
+    def join(self, holder: Holder) -> None:
+        """To be called once for whoever will show works."""
 
-    def show(self, labels: Labels, work: Any, holder: Holder) -> bool:
-        """A target shows what `make` gave; whether it is the first to show it."""
+    def make(self, labels: Labels) -> int:
+        """The number of a target's work; 0 where the constructor raised."""
 
-    def drop(self, labels: Labels, work: Any, holder: Holder) -> bool:
-        """A target that showed it goes; whether it was the last."""
+    def show(self, number: int, holder: Holder) -> bool:
+        """A target shows what `make` gave; whether a work appears by that."""
 
-    def distinct(self, entries: Iterable[_Entry]) -> list[Any]:
-        """The works that these targets show, each once."""
+    def drop(self, number: int) -> bool:
+        """A target that showed it goes; whether a work disappears by that."""
+
+    def work(self, number: int) -> Any:
+        """None where the number is 0, and where that is what the constructor gave."""
+
+    def shown(self) -> list[Any]:
+        """Those that some target shows, each once."""
 
     @property
     def duplicates(self) -> int:
         """Targets that show the work of another one."""
-
-    @property
-    def remembered(self) -> int:
-        """Entries about shared works; none once no target has one."""
 
     def forget(self) -> None:
         """The job has stopped: what was made and never shown goes too."""

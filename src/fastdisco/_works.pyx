@@ -1,15 +1,18 @@
 """The scrape works of one job: made by its constructor, shared by targets with equal labels where that is wanted.
 
-Labels are compared and hashed as any object is: where the work of a target is its own, nothing is looked up.
+A target knows its work by number; 0 stands for none.
 """
 import cython
 import threading
 
-no_work = object()
-NO_WORK = no_work
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF, Py_XDECREF
+from libc.stdint cimport uint32_t
+from libc.stdlib cimport free, realloc
+from libc.string cimport memcmp
 
-cdef tuple ALONE = (1, 1)
-cdef object ABSENT = object()
+from ._index cimport hash_words, index_add, index_free, index_next, index_probe, index_probe_t, index_remove
+from ._labels cimport Labels
 
 
 cdef class Holder:
@@ -27,142 +30,174 @@ cdef class Works:
     come again.
     """
 
-    def __init__(self, constructor, failed, *, bint sharing, int holders=1):
+    def __init__(self, constructor, failed, *, bint sharing):
         self.constructor = constructor
         self.sharing = sharing
         self.failed = failed
-        self.shared = {}
-        self.counts = {}
-        self.kept = {}
-        self.owners = {} if holders > 1 else None
+        self.holders = []
+        self.works = [None]
 
-    cpdef object make(self, object labels):
-        """The work of a target, or NO_WORK: the constructor may have raised."""
-        cdef object work
-        if self.sharing:
-            work = self.shared.get(labels, ABSENT)
-            if work is not ABSENT:
-                self.count(labels, 1, 0)
-                return work
-        work = self.construct(labels)
-        if self.sharing and work is not no_work:
-            self.shared[labels] = work
-            self.counts[labels] = (1, 0)
-        return work
+    def __dealloc__(self):
+        cdef uint32_t i
+        for i in range(1, self.top + 1):
+            Py_XDECREF(self.made[i].labels)
+        free(self.made)
+        index_free(&self.index)
 
-    cdef object make_shown(self, object labels, Holder holder, bint* is_first):
-        """`make` and `show` in one, for a target that replaces none; None where there is no work."""
-        cdef object work
-        if self.sharing and labels in self.shared:
-            work = self.make(labels)
-            is_first[0] = self.show(labels, work, holder)
-            return work
-        work = self.construct(labels)
-        if work is no_work:
-            work = None
-        elif self.sharing:
-            self.shared[labels] = work
-            if self.owners is not None:
-                self.owners[labels] = holder
-        is_first[0] = work is not None
-        holder.works += is_first[0]
-        return work
+    def __len__(self):
+        """Works that some target has, shown or not."""
+        cdef uint32_t i
+        cdef Py_ssize_t count = 0
+        for i in range(1, self.top + 1):
+            count += self.made[i].having != 0
+        return count
 
-    cdef object construct(self, object labels):
-        """What the constructor gives, or NO_WORK if it has raised.
+    def join(self, Holder holder not None) -> None:
+        """To be called once for whoever will show works."""
+        holder.place = <uint32_t> len(self.holders)
+        self.holders.append(holder)
+
+    cpdef uint32_t make(self, object labels) except? 0:
+        """The number of a target's work; 0 where the constructor raised.
 
         Whatever it raises is its own failure, except a Ctrl-C, which may come at any line of the main thread.
         """
-        if self.constructor is None:
-            return labels
-        try:
-            return self.constructor(labels)
-        except BaseException as error:
-            if isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
-                raise
-            self.failed(error)
-            return no_work
+        cdef uint32_t number
+        cdef bint shared = self.sharing     # the constructor may change that
+        cdef uint32_t hash = hash_of(labels) if shared else 0
+        if shared:
+            number = self.find(labels, hash)
+            if number:
+                self.made[number].having += 1
+                return number
+        work = labels
+        if self.constructor is not None:
+            try:
+                work = self.constructor(labels)
+            except BaseException as error:
+                if isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
+                    raise
+                self.failed(error)
+                return 0
+        number = self.new_number()
+        Py_INCREF(labels)
+        self.made[number] = Made(<PyObject*> labels, hash, 1, 0, 0, False)
+        self.works[number] = work
+        if shared:
+            if not index_add(&self.index, hash, number):
+                self.forget_work(number)
+                raise MemoryError
+            self.made[number].shared = True
+        return number
 
-    cpdef int keep(self, object before, object work, object labels) except -1:
-        """A target that had the labels `before` has others now, and still its work."""
-        cdef object made_of = self.made_of(before, work, True)
-        if made_of is not None:
-            self.kept.setdefault((labels, id(work)), []).append(made_of)
-        return 0
+    cpdef bint show(self, uint32_t number, Holder holder) except -1:
+        """A target shows what `make` gave; whether a work appears by that."""
+        if number == 0:
+            return False
+        self.made[number].showing += 1
+        if self.made[number].showing > 1 or self.works[number] is None:
+            return False
+        self.made[number].holder = holder.place
+        holder.works += 1
+        return True
 
-    cpdef bint show(self, object labels, object work, Holder holder) except -1:
-        """A target shows what `make` gave; whether it is the first to show it."""
-        if self.shared and self.shared.get(labels, ABSENT) is work:
-            if self.count(labels, 0, 1) > 1:
-                return False
-            if self.owners is not None:
-                self.owners[labels] = holder
-        holder.works += work is not None
-        return work is not None
+    cpdef bint drop(self, uint32_t number) except -1:
+        """A target that showed it goes; whether a work disappears by that."""
+        cdef Holder first
+        cdef bint is_last = False
+        if number == 0:
+            return False
+        self.made[number].showing -= 1
+        if self.made[number].showing == 0 and self.works[number] is not None:
+            is_last = True
+            first = <Holder> self.holders[self.made[number].holder]
+            first.works -= 1
+        self.made[number].having -= 1
+        if self.made[number].having == 0:
+            self.forget_work(number)
+        return is_last
 
-    cpdef bint drop(self, object labels, object work, Holder holder) except -1:
-        """A target that showed it goes; whether it was the last."""
-        cdef object made_of = self.made_of(labels, work, True)
-        if made_of is not None:
-            if self.count(made_of, -1, -1):
-                return False
-            if self.owners is not None:
-                holder = self.owners.pop(made_of, holder)
-        holder.works -= work is not None
-        return work is not None
+    def work(self, uint32_t number):
+        """None where the number is 0, and where that is what the constructor gave."""
+        return self.works[number]
 
-    def distinct(self, entries) -> list:
-        """The works that targets, (position, labels, work), show, each once."""
-        cdef list found = []
-        cdef set seen = set()
-        for _, labels, work in entries:
-            if work is None:
-                continue
-            if self.counts:
-                made_of = self.made_of(labels, work, False)
-                if made_of in self.counts:
-                    if made_of in seen:
-                        continue
-                    seen.add(made_of)
-            found.append(work)
-        return found
+    def shown(self) -> list:
+        """Those that some target shows, each once."""
+        cdef uint32_t i
+        return [self.works[i] for i in range(1, self.top + 1) if self.made[i].showing and self.works[i] is not None]
 
     @property
     def duplicates(self) -> int:
         """Targets that show the work of another one."""
-        return sum([shown - 1 for labels, (_, shown) in list(self.counts.items()) if shown > 1 and self.shared[labels] is not None])
-
-    @property
-    def remembered(self) -> int:
-        """Entries about shared works; none once no target has one."""
-        return len(self.shared) + len(self.counts) + len(self.kept) + len(self.owners or ())
+        cdef uint32_t i
+        cdef long count = 0
+        for i in range(1, self.top + 1):
+            if self.made[i].showing > 1 and self.works[i] is not None:
+                count += self.made[i].showing - 1
+        return count
 
     def forget(self) -> None:
         """The job has stopped: what was made and never shown goes too."""
-        for some in (self.shared, self.counts, self.kept, self.owners or {}):
-            some.clear()
+        cdef uint32_t i
+        for i in range(1, self.top + 1):
+            if self.made[i].having:
+                self.forget_work(i)
 
-    cdef object made_of(self, object labels, object work, bint forget):
-        """The labels that the shared work of a target was made of; None if it is not shared. `forget`: the target has it no longer."""
-        if self.kept:
-            kept = self.kept.get((labels, id(work)))
-            if kept is not None:
-                made_of = kept.pop()
-                if not forget:
-                    kept.append(made_of)
-                elif not kept:
-                    del self.kept[labels, id(work)]
-                return made_of
-        return labels if self.shared and self.shared.get(labels, ABSENT) is work else None
+    cdef uint32_t find(self, object labels, uint32_t hash) except? 0:
+        """The number of the shared work of these labels, or 0."""
+        cdef index_probe_t probe = index_probe(&self.index, hash)
+        cdef uint32_t number
+        while True:
+            number = index_next(&probe)
+            if number == 0 or are_equal(labels, <object> self.made[number].labels):
+                return number
 
-    cdef long count(self, object labels, long having, long showing) except -1:
-        """How many targets show it now."""
-        cdef long have, show
-        have, show = self.counts.pop(labels, ALONE) if self.counts else ALONE
-        have += having
-        show += showing
-        if not have:
-            del self.shared[labels]
-        elif have != 1 or show != 1:
-            self.counts[labels] = (have, show)
-        return show
+    cdef uint32_t new_number(self) except 0:
+        cdef uint32_t number = self.free
+        cdef Made* grown
+        if number:
+            self.free = self.made[number].hash
+            return number
+        if self.top + 1 >= self.capacity:
+            grown = <Made*> realloc(self.made, (self.capacity * 2 + 32) * sizeof(Made))
+            if grown == NULL:
+                raise MemoryError
+            self.made = grown
+            self.capacity = self.capacity * 2 + 32
+        self.works.append(None)
+        self.top += 1
+        return self.top
+
+    cdef int forget_work(self, uint32_t number) except -1:
+        """The number is free again."""
+        cdef PyObject* labels = self.made[number].labels
+        if self.made[number].shared:
+            index_remove(&self.index, self.made[number].hash, number)
+        self.made[number] = Made(NULL, self.free, 0, 0, 0, False)
+        self.free = number
+        # last: what goes with these may be anybody's code
+        self.works[number] = None
+        Py_XDECREF(labels)
+        return 0
+
+
+cdef uint32_t hash_of(object labels) except? 0:
+    """Of label sets by their ids: those of one job have one table of symbols."""
+    cdef Labels known
+    if isinstance(labels, Labels):
+        known = <Labels> labels
+        return hash_words(known.ids, known.shape.count) ^ known.shape.hash
+    return <uint32_t> <Py_ssize_t> hash(labels)
+
+
+cdef bint are_equal(object first, object second) except -1:
+    cdef Labels a
+    cdef Labels b
+    if first is second:
+        return True
+    if isinstance(first, Labels) and isinstance(second, Labels):
+        a = <Labels> first
+        b = <Labels> second
+        if a.shapes is b.shapes:
+            return a.shape == b.shape and memcmp(a.ids, b.ids, a.shape.count * sizeof(uint32_t)) == 0
+    return first == second

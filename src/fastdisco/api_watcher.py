@@ -6,7 +6,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
@@ -56,8 +55,7 @@ class APIWatcher:
         self._readers: set[ref[Reader]] = set()  # a loop that is left by `break` closes none: it must not be told for ever
         self._compile_rules = compile_rules
         self._relabeling = compile_rules(self.relabel_configs)
-        places = tuple(places)
-        self._makes = Works(constructor, self._constructor_failed, sharing=self._relabeling is not None, holders=len(places))
+        self._makes = Works(constructor, self._constructor_failed, sharing=self._relabeling is not None)
         self._works: tuple[Any, ...] | None = None
         self._failures = 0
         self._last_error = ""
@@ -151,8 +149,7 @@ class APIWatcher:
         if not self.is_synced:
             raise NotSynced(f"job {self.name} {'was stopped' if self._stopped else 'has not synced yet'}")
         if self._works is None:
-            entries = chain.from_iterable(one.entries() for _, one in self._subscribers)
-            self._works = tuple(self._makes.distinct(entries))
+            self._works = tuple(self._makes.shown())
         return self._works
 
     def changes(self) -> Reader:
