@@ -403,6 +403,60 @@ def test_release_lets_go_of_everything_in_steps() -> None:
     assert (one.targets, one.works, one.stopped) == (0, 0, True)
 
 
+@given(st.lists(st.dictionaries(st.integers(0, 40), st.lists(st.sampled_from("abcdef"), max_size=2), max_size=30), max_size=12))
+def test_objects_that_come_and_go_are_those_that_are_there(batches: list[dict[int, list[str]]]) -> None:
+    """Many objects, of which each batch brings some, changes some, and takes the targets of some away; the rest stays as it is."""
+    job = Job()
+    one = subscriber(job)
+    there: dict[int, list[tuple[int, str]]] = {}
+    for batch in batches:
+        targets = {slot << PART_BITS: list(enumerate(names)) for slot, names in batch.items()}
+        bring(one, targets, targets)
+        there = {key: found for key, found in (there | targets).items() if found}
+        assert sorted(one.keys()) == sorted(there)
+        assert one.targets == sum(map(len, there.values()))
+        entries: list[Any] = one.entries()
+        assert sorted(entry[:2] for entry in entries) == sorted(entry for found in there.values() for entry in found)
+        labels: list[Any] = one.labels()
+        assert sorted(labels) == sorted(work.labels for work in works(one))
+
+
+def test_what_is_rendered_twice_is_what_it_was_the_last_time() -> None:
+    """Parts come in any order, and of one that comes again only the later rendering counts."""
+    job = Job()
+    one = subscriber(job)
+    parts: Any = [(SLOT + 1, ((0, "old"),)), (SLOT, ((0, "a"),)), (SLOT + 1, ((0, "b"), (1, "c"))), (SLOT + 2, ((0, "x"),)), (SLOT + 2, ())]
+    for _ in one.apply(Rendered([SLOT + 1], parts)):
+        pass
+    assert sorted(held(one)) == ["a", "b", "c"]
+
+
+def test_an_object_of_several_parts_changes_in_place() -> None:
+    """As an object of one part does: what stays keeps its work, what differs is told as updated."""
+    job = Job(make := Recorder())
+    one = subscriber(job)
+    bring(one, {SLOT + part: [(0, f"{part}a"), (1, f"{part}b")] for part in range(3)})
+    before = held(one)
+    job.told.clear()
+    make.labels.clear()
+    bring(one, {SLOT + part: [(0, f"{part}a"), (1, "new" if part == 1 else f"{part}b")] for part in range(3)})
+    assert (make.labels, job.told) == (["new"], [("updated", "1b", "new")])
+    assert held(one) == {name: work for name, work in before.items() if name != "1b"} | {"new": held(one)["new"]}
+
+
+def test_a_job_that_wants_to_know_nothing_yet_is_told_nothing() -> None:
+    """Its works are made and counted all the same."""
+    job = Job()
+    one = subscriber(job)
+    one.quiet = True
+    bring(one, {SLOT: [(0, "a"), (1, "b")]})
+    bring(one, {SLOT: [(0, "a"), (1, "c")]})
+    assert (job.told, sorted(held(one)), one.works) == ([], ["a", "c"], 2)
+    one.quiet = False
+    bring(one, {}, [SLOT])
+    assert sorted(job.told) == [("removed", "a"), ("removed", "c")]
+
+
 renderings = st.lists(st.lists(st.lists(st.sampled_from("abcdef"), max_size=4), max_size=4), max_size=6)
 
 

@@ -33,6 +33,8 @@ class Subscriber(Holder):
     stale: bool
     """Some of its targets have yet to be evaluated by the rules that it has now."""
     stopped: bool
+    quiet: bool
+    """Its job wants to know of no single change yet."""
     def __init__(
         self, job: _Job, role: str, profile: int, needs: tuple[str, ...], makes: Works, relabeling: Relabeling | None = None
     ) -> None: ...

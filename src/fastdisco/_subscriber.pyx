@@ -37,6 +37,7 @@ cdef class Subscriber(Holder):
     cdef public bint working
     cdef public bint stale              # some of its targets have yet to be evaluated by the rules that it has now
     cdef public bint stopped
+    cdef public bint quiet              # the job wants to know of no single change yet
     cdef readonly long long revision    # rises when a target's labels may have changed, also ones that no rule has looked at
     cdef int kind                       # number of the role
     cdef Works makes
@@ -312,6 +313,8 @@ cdef class Subscriber(Holder):
         cdef object new = self.makes.works[now]
         cdef bint comes = self.makes.show(now, self)
         cdef bint goes = self.makes.drop(before)
+        if self.quiet:
+            return 0
         if comes and goes:
             if old is not new:
                 self.job.updated(old, new)

@@ -63,6 +63,7 @@ class APIWatcher:
         self._ended: list[Subscriber] = []  # since the end, until `stop` has let go of what they hold
         for group, role, profile, needs in places:
             subscriber = Subscriber(self, role, profile, needs, self._makes, self._relabeling)
+            subscriber.quiet = True  # until all is there, and a snapshot tells it
             self._subscribers.append((group, subscriber))
             group.subscribe(subscriber)
         logger.info("started job %s", name)
@@ -290,8 +291,9 @@ class APIWatcher:
         if not self._synced.is_set() and working and any(group.listed(one.role) for group, one in self._subscribers):
             self.version += 1
             self.last_change = time.time()
-            self._works = None
             self._synced.set()
+            for _, one in self._subscribers:
+                one.quiet = False
             for reader in self._reading():
                 reader.fall_behind()
             logger.info("synced job %s: %d targets", self.name, self.targets)
