@@ -129,6 +129,7 @@ cdef struct Edge:           # one reference; doubly linked by referee
     uint32_t next_out, next_in, previous_in
     uint32_t part           # of the referrer: where in it the reference is first made
     uint8_t dirty           # queued
+    uint8_t once            # found by what it connects, in `Store.once`
 
 cdef class Store:
     cdef readonly Symbols symbols
@@ -137,6 +138,7 @@ cdef class Store:
     cdef uint32_t slot_chunks, slot_top, slot_free
     cdef Edge** edges
     cdef uint32_t edge_chunks, edge_top, edge_free
+    cdef index_t once                   # edges that only some profiles need
     cdef uint64_t* queue            # dirty slots, and edges with QUEUED_EDGE
     cdef size_t queue_head, queue_end, queue_capacity
     cdef uint64_t queued, taken     # entries since the store was made
@@ -173,8 +175,7 @@ cdef class Store:
     cdef uint32_t service_of_slice(self, const uint32_t* words) noexcept
     cdef int refer(self, uint32_t referrer, int kind, uint32_t namespace, uint32_t name, uint32_t part) except -1
     cdef int refer_once(self, uint32_t referrer, int kind, uint32_t namespace, uint32_t name, uint32_t part) except -1
-    cdef bint refers(self, uint32_t referrer, uint32_t referee, uint32_t part) noexcept
-    cdef int add_edge(self, uint32_t referrer, uint32_t referee, uint32_t part) except -1
+    cdef uint32_t add_edge(self, uint32_t referrer, uint32_t referee, uint32_t part) except 0
     cdef int unlink(self, uint32_t slot) except -1
     cdef void settle(self, uint32_t slot) noexcept
     cdef int report_missing(self, uint32_t slot) except -1

@@ -22,9 +22,7 @@ from ._fields cimport (
     kind_name, kind_number, schema_of,
 )
 from ._bytes cimport BYTES_CONTROL, byte_classes, hash_bytes, same_bytes
-from ._index cimport (
-    index_add, index_free, index_next, index_probe, index_probe_t, index_remove,
-)
+from ._index cimport hash_words, index_add, index_free, index_next, index_probe, index_probe_t, index_remove
 
 cdef enum:
     FREED = 0xFFFFFFFFu
@@ -337,6 +335,7 @@ cdef class Store:
         cdef int kind
         for kind in range(KINDS):
             index_free(&self.tables[kind])
+        index_free(&self.once)
         free(self.slots)
         free(self.edges)
         free(self.queue)
@@ -655,9 +654,10 @@ cdef class Store:
         # the newest edge into a name comes first, so a pod that this object has named already is found at once
         if newest and self.edge(newest).referrer == referrer:
             return 0
-        return self.add_edge(referrer, referee, part)
+        self.add_edge(referrer, referee, part)
+        return 0
 
-    cdef int add_edge(self, uint32_t referrer, uint32_t referee, uint32_t part) except -1:
+    cdef uint32_t add_edge(self, uint32_t referrer, uint32_t referee, uint32_t part) except 0:
         cdef uint32_t id
         cdef Edge** chunks
         cdef Edge* edge
@@ -680,7 +680,7 @@ cdef class Store:
         edge.referrer = referrer
         edge.referee = referee
         edge.part = part
-        edge.dirty = 0
+        edge.dirty = edge.once = 0
         edge.next_out = self.slot(referrer).outs
         self.slot(referrer).outs = id
         edge.previous_in = 0
@@ -688,25 +688,23 @@ cdef class Store:
         if edge.next_in:
             self.edge(edge.next_in).previous_in = id
         self.slot(referee).ins = id
-        return 0
+        return id
 
     cdef int refer_once(self, uint32_t referrer, int kind, uint32_t namespace, uint32_t name, uint32_t part) except -1:
         """An edge that only some profiles need: made when one of them is rendered, so that others pay nothing for it."""
         cdef uint32_t referee = self.find_or_make(kind, namespace if namespace > EMPTY else ABSENT, name)
-        return 0 if self.refers(referrer, referee, part) else self.add_edge(referrer, referee, part)
-
-    cdef bint refers(self, uint32_t referrer, uint32_t referee, uint32_t part) noexcept:
-        """Whether there is that edge. It would be in two lists: the shorter one decides."""
-        cdef uint32_t leaving = self.slot(referrer).outs
-        cdef uint32_t coming = self.slot(referee).ins
-        while leaving and coming:
-            if self.edge(leaving).referee == referee and self.edge(leaving).part == part:
-                return True
-            if self.edge(coming).referrer == referrer and self.edge(coming).part == part:
-                return True
-            leaving = self.edge(leaving).next_out
-            coming = self.edge(coming).next_in
-        return False
+        cdef uint32_t hash = hash_of_edge(referrer, referee, part)
+        cdef index_probe_t probe = index_probe(&self.once, hash)
+        cdef uint32_t id = index_next(&probe)
+        while id:
+            if self.edge(id).referrer == referrer and self.edge(id).referee == referee and self.edge(id).part == part:
+                return 0
+            id = index_next(&probe)
+        id = self.add_edge(referrer, referee, part)
+        if not index_add(&self.once, hash, id):
+            raise MemoryError
+        self.edge(id).once = 1
+        return 0
 
     cdef int unlink(self, uint32_t id) except -1:
         """Drops the edges of an object; names that nothing needs any more go with them."""
@@ -717,6 +715,8 @@ cdef class Store:
         while at:
             edge = self.edge(at)
             following = edge.next_out
+            if edge.once:
+                index_remove(&self.once, hash_of_edge(edge.referrer, edge.referee, edge.part), at)
             if edge.previous_in:
                 self.edge(edge.previous_in).next_in = edge.next_in
             else:
@@ -791,3 +791,8 @@ cdef class Store:
             decider = schema.fields[0].key.decode()
             found[decider] = True if schema.equals == NULL else schema.equals.decode()
         return found
+
+
+cdef inline uint32_t hash_of_edge(uint32_t referrer, uint32_t referee, uint32_t part) noexcept:
+    cdef uint32_t[3] words = [referrer, referee, part]
+    return hash_words(words, 3)

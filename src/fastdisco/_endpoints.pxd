@@ -16,6 +16,8 @@ cdef class EndpointsWriter(TargetWriter):
     cdef uint32_t first_part, end_part  # of what is rendered whole: only these at a time
     cdef Combined* addresses        # of it
     cdef uint32_t address_count, address_capacity
+    cdef uint32_t flat              # the slot whose addresses these are, for as long as nothing changes; 0: none
+    cdef bint chained               # all of them are linked
     cdef bint apart                 # namespaces were named: each sees its own pods only
     cdef uint32_t* last_of          # by part: the last address of that part so far
 
@@ -23,7 +25,7 @@ cdef class EndpointsWriter(TargetWriter):
     cdef int combined(self, Record* record, uint32_t slot, uint32_t part) except -1
     cdef bint is_apart(self, uint32_t namespace, uint32_t other) noexcept
     cdef bint is_secondary(self, const uint32_t* words, const uint32_t* service) noexcept
-    cdef int flatten(self, Record* record) except -1
+    cdef int flatten(self, uint32_t slot, Record* record) except -1
     cdef int flatten_list(self, const uint32_t* words, uint32_t where, int size, uint32_t ports, uint32_t first_port, bint ready) except -1
     cdef int chain(self, uint32_t slot, uint32_t part) except -1
     cdef uint32_t part_of(self, uint32_t slot, uint32_t address) noexcept

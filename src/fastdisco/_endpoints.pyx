@@ -57,8 +57,11 @@ cdef class EndpointsWriter(TargetWriter):
             if self.profile & PROMETHEUS and record.kind == ENDPOINTSLICE and self.is_secondary(record.words, service):
                 return 0
         self.slot = slot
-        self.flatten(record)
-        self.chain(slot, part)
+        if self.flat != slot:
+            self.flatten(slot, record)
+            self.chain(slot, part)
+        elif not self.chained:
+            self.chain(slot, ALL_PARTS)     # asked for a second time, and perhaps many times more
         if part != ALL_PARTS:
             if part < self.address_count:
                 self.batch.begin(<uint64_t> slot << PART_BITS | part, record.kind, self.profile)
@@ -80,13 +83,15 @@ cdef class EndpointsWriter(TargetWriter):
             return False
         return (words[SLICE_ADDRESS_TYPE] or EMPTY) != (service[where + 1] or EMPTY)
 
-    cdef int flatten(self, Record* record) except -1:
+    cdef int flatten(self, uint32_t slot, Record* record) except -1:
         """All addresses of an object, numbered as `Store.link` numbers them."""
         cdef const uint32_t* words = record.words
         cdef const uint32_t* subset
         cdef uint32_t i
         cdef uint32_t ports = 0
         self.address_count = 0
+        self.flat = slot
+        self.chained = False
         if record.kind == ENDPOINTSLICE:
             return self.flatten_list(words, words[SLICE_ENDPOINTS], ENDPOINT_SIZE, words[SLICE_PORTS], 0, False)
         if not words[ENDPOINTS_SUBSETS]:
@@ -152,6 +157,7 @@ cdef class EndpointsWriter(TargetWriter):
             if first != i:
                 self.addresses[self.last_of[first]].following = i
             self.last_of[first] = i
+        self.chained = True
         return 0
 
     cdef bint names_pod(self, const uint32_t* address) noexcept:

@@ -14,7 +14,7 @@ from ._fields cimport (
 )
 
 cdef enum:
-    PARTS_AT_ONCE = 32      # between two looks at the budget; all addresses are gone over for each time
+    PARTS_AT_ONCE = 32      # between two looks at the budget
 
 
 @cython.final
@@ -118,7 +118,7 @@ cdef class Renderer(EndpointsWriter):
                 if self.store.slot(slot).record != NULL:
                     self.render_profiles(slot, part, self.store.profiles[self.store.slot(slot).kind])
         finally:
-            self.batch = None
+            self.end_batch()
         batch.unfinished = self.rest
         return batch
 
@@ -151,7 +151,7 @@ cdef class Renderer(EndpointsWriter):
                 slot += 1
                 part = 0
         finally:
-            self.batch = None
+            self.end_batch()
         return batch, <uint64_t> slot << PART_BITS | part, slot >= self.store.slot_top
 
     def again(self, list keys, Py_ssize_t place, str role, int profile, Py_ssize_t budget=2000) -> tuple:
@@ -177,7 +177,7 @@ cdef class Renderer(EndpointsWriter):
                     batch.hold(slot)
                     self.render_slot(slot, <uint32_t> (key & MOST_PARTS) if parted else ALL_PARTS)
         finally:
-            self.batch = None
+            self.end_batch()
         return batch, place
 
     def discovered(self, str role, str namespace, str name, int profile) -> list | None:
@@ -195,10 +195,15 @@ cdef class Renderer(EndpointsWriter):
         try:
             self.render_slot(slot, ALL_PARTS)
         finally:
-            self.batch = None
+            self.end_batch()
         found = batch.targets(role, profile)
         batch.close()
         return found
+
+    cdef void end_batch(self) noexcept:
+        """What is known of an object holds until the store changes."""
+        self.batch = None
+        self.flat = 0
 
     cdef int render_profiles(self, uint32_t slot, uint32_t part, uint64_t wanted) except -1:
         """Once for each profile, of which `wanted` has a bit."""
@@ -255,5 +260,5 @@ cdef class Renderer(EndpointsWriter):
             return 0
         if record.kind != ENDPOINTS and record.kind != ENDPOINTSLICE:
             return 1
-        self.flatten(record)
+        self.flatten(slot, record)
         return self.address_count
