@@ -94,6 +94,7 @@ async def status(
 def client_context(certificate: str = "", **options: Any) -> ssl.SSLContext:
     context = ssl.create_default_context(cafile=str(TLS / "ca.pem"))
     context.check_hostname = False
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # which newer Pythons set: certificates of tests say no more than they must
     if certificate:
         context.load_cert_chain(TLS / f"{certificate}.pem", TLS / f"{certificate}.key")
     for name, value in options.items():
