@@ -49,7 +49,7 @@ def test_the_heart_gives_what_the_reference_gives(dialect: str, made: st.SearchS
     def check(rule_list: list[Rule], defaults: dict[str, str], drawn: list[tuple[dict[str, str], str]]) -> None:
         pods = pods_of(drawn)
         wanted = [final(defaults | labels, rule_list, dialect) for labels in pods.discovered()]
-        for options in ({}, {"filtered": False}, {"bound": 2}):
+        for options in ({}, {"filtered": False}, {"compiled": False}, {"bound": 2}):
             relabeling = pods.relabeling(rule_list, defaults, dialect, **options)
             assert pods.survivors(relabeling) == kept(wanted)
             assert pods.survivors(relabeling, budget=1) == kept(wanted)

@@ -3,16 +3,15 @@ from libc.stdint cimport int32_t, int64_t, uint32_t
 
 from ._core cimport IdTable, Symbols
 from ._index cimport index_t
-from ._labels cimport LabelShape, Shapes
+from ._labels cimport Labels, LabelShape, Shapes
 from ._memo cimport Memo
+from ._programs cimport Ending, Node, Program, Programs
+from ._steps cimport Step
 
 cdef enum:
     MOST_FILTERED = 16      # labels that a filter is remembered by
     NO_FILTER = 0xFFFFFFFFu
     NO_END = 0x7FFFFFFFFFFFFFFF
-
-cdef enum:                  # kinds of rules
-    SET, SET_NAMED, KEEP, COPY_LABELS, RENAME_LABELS, KEEP_LABELS
 
 cdef struct Env:            # the labels of one target while rules run: a list, names may repeat
     uint32_t* names
@@ -29,27 +28,9 @@ cdef struct Plan:           # for targets of one shape: what rules start from, a
     uint32_t* names
     int32_t* places         # of the value: in the target's values, or -1 - place in the defaults
     uint32_t variant        # which filter, since rules over names may need other labels in other shapes
+    bint is_kept            # a target was
+    Program* program        # NULL: not made yet
     int32_t* filtered       # for each label of the filter its position in `names`, or -1
-
-cdef class Step:            # one rule
-    cdef object __weakref__
-    cdef readonly object rule
-    cdef int kind
-    cdef uint32_t* sources
-    cdef uint32_t source_count
-    cdef uint32_t* targets
-    cdef uint32_t target_count
-    cdef object function
-    cdef Memo memo          # by values of the sources; of rules over names by name
-    cdef Symbols symbols
-    cdef Step guard         # a KEEP, or None
-    cdef bint guard_drops
-    cdef bint prometheus    # how it sets labels
-
-    cdef int hold_names(self, tuple names, uint32_t** to) except -1
-    cdef int outcome(self, const uint32_t* key, uint32_t* result) except -1
-    cdef int ask(self, const uint32_t* key, uint32_t* result) except -1
-    cdef bint reads(self, list names)
 
 cdef class Filter:          # labels that decide whether a target is kept, up to the last rule that drops
     cdef Symbols symbols
@@ -62,6 +43,7 @@ cdef class Relabeling(IdTable):
     cdef Shapes shapes
     cdef Symbols symbols
     cdef list steps
+    cdef Programs programs  # or None
     cdef bint prometheus    # the dialect of the steps
     cdef int step_count
     cdef uint32_t bound
@@ -78,6 +60,8 @@ cdef class Relabeling(IdTable):
     cdef uint32_t asked_of  # the filter asked last in this batch, since an object's targets ask it the same;
     cdef uint32_t[MOST_FILTERED] asked  # about these values,
     cdef int answered       # and what it said
+    cdef bint is_certain    # what a filter keeps no rule of it drops
+    cdef bint is_decided    # so it was with this answer
     cdef Env env
     cdef uint32_t* key      # scratch of a rule: the values that it reads
     cdef uint32_t* result   # and its outcome
@@ -92,6 +76,7 @@ cdef class Relabeling(IdTable):
     cdef int64_t effort                 # spent so far; see `survivors`
     cdef readonly int64_t evaluated     # targets for which rules ran: a filter's miss, or a target that is kept
 
+    cdef Labels kept(self, Plan* plan, const uint32_t* values)
     cdef Plan* plan(self, LabelShape* shape) except NULL
     cdef Plan* new_plan(self, LabelShape* shape, uint32_t hash) except NULL
     cdef Filter filter_of(self, LabelShape* shape)
@@ -107,7 +92,7 @@ cdef class Relabeling(IdTable):
     cdef uint32_t fixed(self, str text) except 0
     cdef list listed(self)
     cdef bint is_filtered(self, Filter filter, Plan* plan, uint32_t position) noexcept
-    cdef uint32_t instance(self, uint32_t address) except 0
+    cdef uint32_t instance(self, uint32_t address, uint32_t scheme) except 0
     cdef uint32_t value_at(self, Plan* plan, const uint32_t* values, uint32_t position) noexcept
     cdef int apply(self, Step step) except -1
     cdef int read(self, Step step, uint32_t* key) except -1
@@ -115,7 +100,20 @@ cdef class Relabeling(IdTable):
     cdef int assign(self, uint32_t name, uint32_t value, bint prometheus) except -1
     cdef void remove(self, uint32_t at) noexcept
     cdef int position(self, uint32_t name) noexcept
+    cdef int apply_to_names(self, Step step) except -1
     cdef int finish(self) except -1
-    cdef int refuse(self, uint32_t address) except -1
+    cdef int strip(self) noexcept
+    cdef bint is_shown(self, uint32_t name) noexcept
+    cdef Ending* ending_of(self, Plan* plan, const uint32_t* values) except? NULL
+    cdef Labels complete(self, Program* program, Ending* ending)
+    cdef Ending* trace(self, Plan* plan) except? NULL
+    cdef int start_slots(self, Plan* plan, Node*** at) except -1
+    cdef uint32_t without_empties(self) noexcept
+    cdef int drop_empties(self, Program* program, Node*** at) except -1
+    cdef int question(self, Program* program, Node*** at, int number, Step asked) except -1
+    cdef bint apply_to_slots(self, Program* program, Node*** at, int number, Step step) except -1
+    cdef Ending* finish_slots(self, Program* program, Node*** at) except NULL
+    cdef Ending* end(self, Node*** at, uint32_t verdict) except NULL
+    cdef int refuse(self, uint32_t address, uint32_t interval, uint32_t timeout) except -1
     cdef uint32_t value_of(self, uint32_t name) noexcept
-    cdef object labels(self)
+    cdef Labels labels(self)

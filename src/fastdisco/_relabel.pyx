@@ -1,6 +1,8 @@
 """Relabeling over symbols: a target's labels and a list of rules give its final labels, or the rule that drops it.
 
-    target -> plan of its shape -> filter (remembered by the values that decide) -> rules (remembered by what each reads) -> Labels
+    target -> plan of its shape -> filter (remembered by the values that decide) -> program, else rules -> Labels
+
+A program is what the rules do to targets of one shape (_programs.pyx); where there is none, each rule runs, and gives the same.
 
 Nothing here knows what a rule means: a rule is what it reads, what it writes, and a pure function of the values read (rules.py).
 Labels are a list in the original's order: sorted by name at first, then what rules add; names may repeat after renaming.
@@ -17,14 +19,15 @@ from ._fields cimport ABSENT, EMPTY, kind_number
 from ._index cimport index_add, index_free, index_next, index_probe, index_probe_t, index_remove
 from ._labels cimport LabelShape, Labels, Layout, new_labels, shapes_of
 from ._memo cimport Memo
+from ._programs cimport (
+    ASKS, EMPTIES, ENDS, FIRST_VALUE, KEPT, MOST_TRACES, NO, NOTHING, UNKNOWN, YES, Ending, Node, Program, Programs, answer_of
+)
+from ._steps cimport COPY_LABELS, COPY_VALUE, KEEP, KEEP_LABELS, RENAME_LABELS, SET, SET_NAMED, Step
 from ._batch cimport Batch, Row, Target
-
-KINDS_OF_RULES = ("set", "set named", "keep", "copy labels", "rename labels", "keep labels")
 
 cdef enum:
     MOST_PLANS = 4096       # then all are forgotten, and the filters with them
     MOST_REACHED = 16       # names that a label may become; beyond that it is taken to decide
-    ASKING = 32             # look-ups that take as long as a rule's function
 
 cdef enum:                  # in `known`
     KNOWN_ADDRESS = 0
@@ -35,119 +38,8 @@ cdef enum:                  # in `known`
     KNOWN_NAMES = 5
 
 
-@cython.final
-@cython.no_gc_clear     # freeing uses its references
-cdef class Step:
-    """A rule with its labels as symbols and its remembered outcomes."""
-
-    def __cinit__(self, Symbols symbols not None, rule, uint32_t bound=65536):
-        self.symbols = symbols
-        self.rule = rule
-        self.kind = KINDS_OF_RULES.index(rule.kind)
-        self.function = rule.function
-        self.source_count = len(rule.sources)
-        self.target_count = len(rule.targets)
-        self.hold_names(rule.sources, &self.sources)
-        self.hold_names(rule.targets, &self.targets)
-        self.prometheus = getattr(rule, "prometheus", False)
-        guard = getattr(rule, "guard", None)
-        if guard is not None:
-            self.guard = Step(symbols, _Condition(guard), bound)
-            self.guard_drops = guard.drops
-        cdef uint32_t results = 1
-        if self.kind == SET:
-            results = self.target_count
-        elif self.kind == SET_NAMED:
-            results = 2
-        # an outcome of a condition is a number; of the others symbols, ABSENT for no change
-        if self.kind == KEEP or self.kind == KEEP_LABELS:
-            self.memo = Memo(symbols, self.source_count if self.kind == KEEP else 1, 1, False, bound)
-        elif self.kind == SET or self.kind == SET_NAMED:
-            self.memo = Memo(symbols, self.source_count, results, True, bound)
-        else:
-            self.memo = Memo(symbols, 1, 1, True, bound, True)
-
-    def __dealloc__(self):
-        cdef uint32_t i
-        for i in range(self.source_count if self.sources != NULL else 0):
-            self.symbols.drop(self.sources[i])
-        for i in range(self.target_count if self.targets != NULL else 0):
-            self.symbols.drop(self.targets[i])
-        free(self.sources)
-        free(self.targets)
-
-    @property
-    def remembered(self) -> int:
-        """Outcomes remembered now, those of the `if` too."""
-        return len(self.memo) + (0 if self.guard is None else len(self.guard.memo))
-
-    @property
-    def given_up(self) -> bool:
-        """Whether remembering did not pay, and was stopped."""
-        return self.memo.given_up
-
-    cdef int hold_names(self, tuple names, uint32_t** to) except -1:
-        cdef uint32_t i = 0
-        to[0] = <uint32_t*> malloc((len(names) + 1) * sizeof(uint32_t))
-        if to[0] == NULL:
-            raise MemoryError
-        for name in names:
-            to[0][i] = self.symbols.intern_str(name)
-            self.symbols.hold(to[0][i])
-            i += 1
-        return 0
-
-    cdef int outcome(self, const uint32_t* key, uint32_t* result) except -1:
-        """The outcome for these ids, as many words as the rule has results; gives what effort it took."""
-        cdef uint32_t* found = self.memo.find(key)
-        if found != NULL:
-            memcpy(result, found, self.memo.results * sizeof(uint32_t))
-            return 1
-        self.ask(key, result)
-        self.memo.remember(key, result)
-        return ASKING
-
-    cdef bint reads(self, list names):
-        """Whether one of the names is among the sources."""
-        cdef uint32_t i
-        for i in range(self.source_count):
-            if self.sources[i] in names:
-                return True
-        return False
-
-    cdef int ask(self, const uint32_t* key, uint32_t* result) except -1:
-        """Runs the function."""
-        cdef uint32_t i
-        if self.kind >= COPY_LABELS:
-            answer = self.function(self.symbols.string(key[0]))
-            if self.kind == KEEP_LABELS:
-                result[0] = 1 if answer else 0
-            else:
-                result[0] = ABSENT if answer is None else self.symbols.intern_str(answer)
-            return 0
-        answer = self.function(tuple([self.symbols.string(key[i]) for i in range(self.source_count)]))
-        if self.kind == KEEP:
-            result[0] = 1 if answer else 0
-            return 0
-        for i in range(self.memo.results):
-            result[i] = ABSENT if answer is None else self.symbols.intern_str(answer[i])
-        return 0
-
-
 cdef inline bint begins(Symbol* symbol, const char* prefix, uint32_t length) noexcept:
     return symbol.length >= length and same_bytes(symbol.text, prefix, length)
-
-
-class _Condition:
-    """An `if`, as a rule that keeps."""
-
-    kind = "keep"
-    targets = ()
-
-    def __init__(self, guard):
-        self.sources = guard.sources
-        self.function = guard.function
-        self.function_of_all = guard.function_of_all
 
 
 @cython.final
@@ -182,10 +74,12 @@ cdef class Relabeling(IdTable):
     `rules` are those of rules.py or steps made of them, which several relabelings may share; `defaults` are label names and values
     that the discovered labels override, and `instance` makes the label of that name out of an address and a scheme.
     `refusal` tells of an address, an interval and a timeout why a target with them cannot be scraped, or an empty text.
-    Without `filtered` all rules run for every target, which gives the same: tests compare.
+    Without `filtered` or `compiled` all rules run for every target, or every one that is kept, which gives the same: tests compare.
     """
 
-    def __cinit__(self, Symbols symbols not None, rules, defaults, instance, *, refusal=None, uint32_t bound=65536, bint filtered=True):
+    def __cinit__(
+        self, Symbols symbols not None, rules, defaults, instance, *, refusal=None, uint32_t bound=65536, bint filtered=True, bint compiled=True
+    ):
         cdef uint32_t i = 0
         self.bound = bound
         self.symbols = symbols
@@ -200,6 +94,13 @@ cdef class Relabeling(IdTable):
         for place, step in enumerate(self.steps):
             if filtered and ((<Step> step).kind == KEEP or (<Step> step).guard_drops):
                 self.filter_length = place + 1
+        self.is_certain = True
+        for place, step in enumerate(self.steps):
+            if (<Step> step).prometheus != self.prometheus:
+                compiled = False
+            if place < self.filter_length and (<Step> step).kind == KEEP_LABELS and not (<Step> step).prometheus:
+                self.is_certain = False
+        self.programs = Programs(self.shapes, self.steps, self.filter_length) if compiled else None
         self.filters = []
         self.variants = {}
         for name, value in defaults.items():
@@ -290,8 +191,7 @@ cdef class Relabeling(IdTable):
         cdef Row* part_row
         cdef Target* target
         cdef Plan* plan = NULL
-        cdef int verdict
-        cdef int count = self.step_count
+        cdef Labels labels
         cdef int kind = kind_number(role)
         cdef uint64_t end = <uint64_t> -1 if below is None else <uint64_t> below
         if batch.shapes is not self.shapes:
@@ -307,27 +207,45 @@ cdef class Relabeling(IdTable):
             part = None
             for j in range(part_row.first, part_row.first + part_row.count):
                 target = &batch.found[j]
-                self.seen += 1
                 if plan == NULL or plan.shape != target.shape:
                     plan = self.plan(target.shape)
-                verdict = self.verdict(plan, batch.values + target.values)
-                if verdict == 0:
-                    self.start(plan, batch.values + target.values, None)
-                    self.evaluated += 1
-                    verdict = 1 + self.run()
-                    if verdict == 0:
-                        verdict = self.finish()
-                        if verdict:
-                            verdict += count
-                if verdict:
-                    self.dropped[verdict - 1] += 1
+                labels = self.kept(plan, batch.values + target.values)
+                if labels is None:
                     continue
                 if part is None:
                     part = []
-                part.append((target.ident, self.labels()))
+                part.append((target.ident, labels))
             if part is not None:
                 kept.append((part_row.key, tuple(part)))
         return kept, None
+
+    cdef Labels kept(self, Plan* plan, const uint32_t* values):
+        """The final labels of one target, or None if it is dropped; counted as that."""
+        cdef Ending* ending
+        cdef Labels made
+        cdef uint32_t verdict = <uint32_t> self.verdict(plan, values)
+        self.seen += 1
+        if verdict == 0:
+            self.evaluated += 1
+            ending = self.ending_of(plan, values)
+            if ending != NULL and ending.verdict != UNKNOWN:
+                self.effort += self.step_count
+                verdict = ending.verdict
+                if verdict == KEPT:
+                    made = self.complete(plan.program, ending)
+                    if made is not None:
+                        return made
+                    verdict = self.step_count + 3
+            else:
+                self.start(plan, values, None)
+                verdict = <uint32_t> (1 + self.run())
+                if verdict == 0:
+                    verdict = <uint32_t> self.finish()
+                    if verdict == 0:
+                        return self.labels()
+                    verdict += self.step_count
+        self.dropped[verdict - 1] += 1
+        return None
 
     def steps_of(self, Labels labels not None) -> tuple[list, object]:
         """What each rule does to one target: (rule, labels before, labels after) up to the rule that drops it, then the final Labels,
@@ -488,6 +406,8 @@ cdef class Relabeling(IdTable):
         self.plan_count -= 1
         plan.shape.weak -= 1
         self.shapes.drop_shape(plan.shape)
+        if plan.program != NULL:
+            self.programs.free(plan.program)
         free(plan.names)
         free(plan.places)
         free(plan.filtered)
@@ -519,6 +439,7 @@ cdef class Relabeling(IdTable):
         cdef uint32_t* found
         cdef Filter filter
         if plan.variant == NO_FILTER:
+            self.is_decided = False
             return 0
         filter = <Filter> self.filters[plan.variant]
         cdef bint same = plan.variant == self.asked_of
@@ -530,11 +451,13 @@ cdef class Relabeling(IdTable):
             filter.memo.count_hit()
             return self.answered
         self.asked_of = plan.variant
+        self.is_decided = self.is_certain
         found = filter.memo.find(key)
         if found != NULL:
             self.answered = <int> found[0]
         elif filter.memo.given_up:
             self.answered = 0       # the rules run anyway
+            self.is_decided = False
         else:
             self.start(plan, values, filter)
             self.evaluated += 1
@@ -553,6 +476,193 @@ cdef class Relabeling(IdTable):
     cdef uint32_t value_at(self, Plan* plan, const uint32_t* values, uint32_t position) noexcept:
         cdef int32_t place = plan.places[position]
         return values[place] if place >= 0 else self.default_values[-1 - place]
+
+    # ---- programs: the rules run over slots, once for all targets that take the same way ----
+
+    cdef Ending* ending_of(self, Plan* plan, const uint32_t* values) except? NULL:
+        """Where the program of its shape leads a target that the filter keeps; NULL: the rules have to run."""
+        cdef Ending* ending
+        if self.programs is None:
+            return NULL
+        if plan.program == NULL:
+            if not plan.is_kept:    # a shape of one target is not worth a program
+                plan.is_kept = True
+                return NULL
+            plan.program = self.programs.program(plan.shape.count)
+        self.programs.load(plan.program, values)
+        ending = self.programs.follow(plan.program, self.is_decided)
+        self.effort += self.programs.effort
+        if ending == NULL and plan.program.traces < MOST_TRACES:
+            plan.program.traces += 1
+            ending = self.trace(plan)
+        return ending
+
+    cdef Labels complete(self, Program* program, Ending* ending):
+        """The labels of a target that was followed to this ending; None if it is refused."""
+        cdef uint32_t* slots = program.slots
+        if self.find_refusal is not None and self.refuse(slots[ending.address], slots[ending.interval], slots[ending.timeout]):
+            return None
+        if ending.instance:
+            slots[ending.instance] = self.instance(slots[ending.address], slots[ending.scheme])
+        return self.programs.labels(program, ending)
+
+    cdef Ending* trace(self, Plan* plan) except? NULL:
+        """Runs the rules over slots, for the target that was loaded, and adds its way to the program.
+
+        Names are as they will be; of values only those answers count that decide which labels there are.
+        """
+        cdef Program* program = plan.program
+        cdef Node** at = &program.root
+        cdef Step step
+        cdef int i, answer
+        self.start_slots(plan, &at)
+        for i in range(self.step_count):
+            step = <Step> self.steps[i]
+            if (step.guard is not None and self.env.repeats) or step.kind == SET_NAMED or (step.target_count > 1 and step.prometheus):
+                return self.end(&at, UNKNOWN)
+            answer = YES if step.guard is None else self.question(program, &at, i, step.guard)
+            if answer == NO and step.guard_drops:
+                return self.end(&at, <uint32_t> i + 1)
+            if answer == YES and not self.apply_to_slots(program, &at, i, step):
+                return self.end(&at, <uint32_t> i + 1)
+            if self.env.count == 0 and not step.prometheus:
+                return self.end(&at, <uint32_t> i + 1)
+        return self.finish_slots(program, &at)
+
+    cdef int start_slots(self, Plan* plan, Node*** at) except -1:
+        """`start`, of slots."""
+        cdef Program* program = plan.program
+        cdef uint32_t i, slot
+        self.env.count = 0
+        self.env.repeats = False
+        for i in range(plan.count):
+            slot = self.programs.constant(program, self.default_values[-1 - plan.places[i]]) if plan.places[i] < 0 else FIRST_VALUE + plan.places[i]
+            self.push(plan.names[i], slot)
+        if self.prometheus:
+            self.drop_empties(program, at)
+            self.env.count = self.without_empties()
+        self.env.given = self.env.count
+        return 0
+
+    cdef uint32_t without_empties(self) noexcept:
+        cdef uint32_t i
+        cdef uint32_t left = 0
+        for i in range(self.env.count):
+            if self.env.values[i] != EMPTY:
+                self.env.names[left], self.env.values[left] = self.env.names[i], self.env.values[i]
+                left += 1
+        return left
+
+    cdef int drop_empties(self, Program* program, Node*** at) except -1:
+        """Asks which of the labels that will be shown, or of all in Prometheus, are empty; their slot is that of nothing then."""
+        cdef uint32_t* asked = <uint32_t*> malloc((2 * self.env.count + 1) * sizeof(uint32_t))
+        cdef uint32_t* places = asked + self.env.count
+        cdef uint32_t i, empty
+        cdef uint32_t count = 0
+        if asked == NULL:
+            raise MemoryError
+        for i in range(self.env.count):
+            if not program.fixed[self.env.values[i]] and (self.prometheus or self.is_shown(self.env.names[i])):
+                asked[count] = self.env.values[i]
+                places[count] = i
+                count += 1
+        try:
+            if at[0][0] == NULL:
+                at[0][0] = self.programs.node(EMPTIES, count, asked)
+            empty = self.programs.find_empties(program, at[0][0])
+            at[0] = self.programs.case_of(at[0][0], empty, True)
+            for i in range(empty):
+                self.env.values[places[self.programs.empty[i]]] = EMPTY
+        finally:
+            free(asked)
+        return 0
+
+    cdef int question(self, Program* program, Node*** at, int number, Step asked) except -1:
+        """Asks a rule or an `if` about the values in the slots that it reads; `key` has where its outcome is.
+
+        What reads constants alone is answered once and for all.
+        """
+        cdef Node* node
+        cdef uint32_t i
+        cdef bint is_fixed = True
+        cdef uint32_t* slots = self.key
+        self.read(asked, slots)
+        for i in range(asked.source_count):
+            is_fixed = is_fixed and program.fixed[slots[i]]
+            self.programs.key[i] = program.slots[slots[i]]
+        self.effort += asked.outcome(self.programs.key, self.result)
+        if is_fixed:
+            for i in range(asked.target_count):
+                self.key[i] = ABSENT if self.result[i] == ABSENT else self.programs.constant(program, self.result[i])
+            return answer_of(asked, self.result)
+        node = at[0][0]
+        if node == NULL:
+            node = at[0][0] = self.programs.node(ASKS, asked.source_count, slots)
+            node.step = number
+            node.guard = asked is not <Step> self.steps[number]
+            node.result = self.programs.new_slots(program, asked.memo.results)
+        memcpy(program.slots + node.result, self.result, asked.memo.results * sizeof(uint32_t))
+        for i in range(asked.target_count):
+            self.key[i] = node.result + i
+        at[0] = &node.nodes[answer_of(asked, self.result)]
+        return answer_of(asked, self.result)
+
+    cdef bint apply_to_slots(self, Program* program, Node*** at, int number, Step step) except -1:
+        """`apply`, of slots; False if the rule drops the target."""
+        cdef uint32_t i
+        cdef int answer
+        if step.kind >= COPY_LABELS:
+            self.apply_to_names(step)
+            return True
+        if step.kind == COPY_VALUE:
+            self.read(step, self.key)
+            self.assign(step.targets[0], self.key[0], step.prometheus)
+            return True
+        answer = self.question(program, at, number, step)
+        if step.kind == KEEP:
+            return answer != NO
+        if answer != NO:
+            for i in range(step.target_count):
+                self.assign(step.targets[i], EMPTY if answer == NOTHING else self.key[i], step.prometheus)
+        return True
+
+    cdef Ending* finish_slots(self, Program* program, Node*** at) except NULL:
+        """`finish`, of slots: where there is a value to be made or to be asked about, the ending says in which slots."""
+        cdef Ending* ending
+        cdef Layout* layout
+        cdef uint32_t i
+        cdef int verdict
+        if not self.prometheus:     # where no label is empty now
+            self.drop_empties(program, at)
+        verdict = self.strip()
+        ending = self.end(at, <uint32_t> (self.step_count + verdict) if verdict else UNKNOWN)   # until all is there
+        if verdict or ending.shape != NULL:
+            return ending
+        ending.address = self.value_of(self.known[KNOWN_ADDRESS])
+        ending.scheme = self.value_of(self.known[KNOWN_SCHEME])
+        ending.interval = self.value_of(self.known[KNOWN_INTERVAL])
+        ending.timeout = self.value_of(self.known[KNOWN_TIMEOUT])
+        if self.position(self.known[KNOWN_INSTANCE]) < 0:
+            ending.instance = self.programs.new_slots(program, 1)
+            self.push(self.known[KNOWN_INSTANCE], ending.instance)
+        layout = self.shapes.layout(self.env.names, self.env.count)
+        ending.slots = <uint32_t*> malloc((layout.shape.count + 1) * sizeof(uint32_t))
+        if ending.slots == NULL:
+            raise MemoryError
+        for i in range(layout.shape.count):
+            ending.slots[i] = self.env.values[(layout.words + layout.count)[i]]
+        ending.shape = layout.shape
+        ending.shape.refs += 1
+        ending.shape.weak += 1
+        ending.verdict = KEPT
+        return ending
+
+    cdef Ending* end(self, Node*** at, uint32_t verdict) except NULL:
+        """The ending of a way; nothing if it was there."""
+        if at[0][0] == NULL:
+            at[0][0] = self.programs.node(ENDS, 0, NULL)
+            at[0][0].ending.verdict = verdict
+        return &at[0][0].ending
 
     # ---- running rules ----
 
@@ -598,7 +708,7 @@ cdef class Relabeling(IdTable):
         """One rule; 1 if it drops the target."""
         cdef uint32_t* key = self.key
         cdef uint32_t* result = self.result
-        cdef uint32_t i, count
+        cdef uint32_t i
         if step.guard is not None:
             if self.env.repeats:
                 result[0] = self.guarded(step.guard)
@@ -609,6 +719,9 @@ cdef class Relabeling(IdTable):
                 return step.guard_drops
         if step.kind <= KEEP:
             self.read(step, key)
+            if step.kind == COPY_VALUE:
+                self.effort += 1
+                return self.assign(step.targets[0], key[0], step.prometheus)
             self.effort += step.outcome(key, result)
             if step.kind == KEEP:
                 return not result[0]
@@ -620,7 +733,14 @@ cdef class Relabeling(IdTable):
                 if result[i] != ABSENT:
                     self.assign(step.targets[i], result[i], step.prometheus)
             return 0
-        count = self.env.count
+        return self.apply_to_names(step)
+
+    cdef int apply_to_names(self, Step step) except -1:
+        """A rule over names; 0, for it drops nothing."""
+        cdef uint32_t* key = self.key
+        cdef uint32_t* result = self.result
+        cdef uint32_t i
+        cdef uint32_t count = self.env.count
         if step.kind == KEEP_LABELS:
             i = 0
             while i < self.env.count:
@@ -725,14 +845,26 @@ cdef class Relabeling(IdTable):
 
     cdef int finish(self) except -1:
         """Takes away empty labels, __meta_ and __tmp; sets `instance`. 1: no label is left; 2: no address; 3: a refusal."""
+        cdef int ending = self.strip()
+        cdef uint32_t address
+        if ending:
+            return ending
+        address = self.value_of(self.known[KNOWN_ADDRESS])
+        if self.find_refusal is not None:
+            if self.refuse(address, self.value_of(self.known[KNOWN_INTERVAL]), self.value_of(self.known[KNOWN_TIMEOUT])):
+                return 3
+        if self.position(self.known[KNOWN_INSTANCE]) < 0:
+            self.push(self.known[KNOWN_INSTANCE], self.instance(address, self.value_of(self.known[KNOWN_SCHEME])))
+        return 0
+
+    cdef int strip(self) noexcept:
+        """The first part of `finish`; of slots as of values."""
         cdef uint32_t i
         cdef bint left = False
         cdef uint32_t count = self.env.count
-        cdef uint32_t address
-        cdef int at
         self.env.count = 0
         for i in range(count):
-            if self.env.values[i] != EMPTY and self.env.names[i] != EMPTY and not begins(self.symbols.at(self.env.names[i]), b"__meta_", 7):
+            if self.env.values[i] != EMPTY and self.is_shown(self.env.names[i]):
                 left = True
                 if not begins(self.symbols.at(self.env.names[i]), b"__tmp", 5):
                     self.env.names[self.env.count] = self.env.names[i]
@@ -740,17 +872,13 @@ cdef class Relabeling(IdTable):
                     self.env.count += 1
         if not left:
             return 1
-        at = self.position(self.known[KNOWN_ADDRESS])
-        if at < 0:
-            return 2
-        address = self.env.values[at]
-        if self.find_refusal is not None and self.refuse(address):
-            return 3
-        if self.position(self.known[KNOWN_INSTANCE]) < 0:
-            self.push(self.known[KNOWN_INSTANCE], self.instance(address))
-        return 0
+        return 2 if self.position(self.known[KNOWN_ADDRESS]) < 0 else 0
 
-    cdef uint32_t instance(self, uint32_t address) except 0:
+    cdef bint is_shown(self, uint32_t name) noexcept:
+        """Whether a label of that name outlives the rules, unless it is empty."""
+        return name != EMPTY and not begins(self.symbols.at(name), b"__meta_", 7)
+
+    cdef uint32_t instance(self, uint32_t address, uint32_t scheme) except 0:
         """The value of `instance`: in both dialects an address with a port, and with neither scheme nor path, as it is."""
         cdef Symbol* symbol = self.symbols.at(address)
         cdef uint32_t[2] key
@@ -758,7 +886,7 @@ cdef class Relabeling(IdTable):
         cdef uint32_t* found
         if memchr(symbol.text, b":", symbol.length) != NULL and memchr(symbol.text, b"/", symbol.length) == NULL:
             return address
-        key[0], key[1] = address, self.value_of(self.known[KNOWN_SCHEME])
+        key[0], key[1] = address, scheme
         found = self.instances.find(key)
         if found != NULL:
             return found[0]
@@ -766,11 +894,11 @@ cdef class Relabeling(IdTable):
         self.instances.remember(key, &result)
         return result
 
-    cdef int refuse(self, uint32_t address) except -1:
+    cdef int refuse(self, uint32_t address, uint32_t interval, uint32_t timeout) except -1:
         """Whether a target with this address, and its interval and timeout, is refused; `refused` has the reason."""
         cdef uint32_t[3] key
         cdef uint32_t* found
-        key[0], key[1], key[2] = address, self.value_of(self.known[KNOWN_INTERVAL]), self.value_of(self.known[KNOWN_TIMEOUT])
+        key[0], key[1], key[2] = address, interval, timeout
         found = self.refusals.find(key)
         if found == NULL:
             self.refused = self.symbols.intern_str(self.find_refusal(*[self.symbols.string(key[i]) for i in range(3)]))
@@ -784,9 +912,10 @@ cdef class Relabeling(IdTable):
         cdef int at = self.position(name)
         return EMPTY if at < 0 else self.env.values[at]
 
-    cdef object labels(self):
+    cdef Labels labels(self):
         """The labels as they are now."""
         cdef Layout* layout = self.shapes.layout(self.env.names, self.env.count)
+        cdef Labels made
         cdef uint32_t* values = <uint32_t*> malloc((layout.shape.count + 1) * sizeof(uint32_t))
         cdef uint32_t i
         if values == NULL:
