@@ -1,7 +1,8 @@
 """Programs: the fields, with a line for each."""
-from libc.stdint cimport uint8_t, uint32_t
+from libc.stdint cimport int32_t, uint8_t, uint32_t
 
 from ._core cimport Symbols
+from ._label_list cimport LabelList
 from ._labels cimport Labels, LabelShape, Shapes
 from ._steps cimport Step
 
@@ -17,6 +18,14 @@ cdef enum:                  # kinds of nodes
 cdef enum:                  # answers of a rule
     NO, YES, NOTHING        # NOTHING: an empty value where that is not as good as another
     ANSWERS
+
+cdef enum:                  # in `known`
+    KNOWN_ADDRESS = 0
+    KNOWN_INSTANCE = 1
+    KNOWN_SCHEME = 2
+    KNOWN_INTERVAL = 3
+    KNOWN_TIMEOUT = 4
+    KNOWN_NAMES = 5
 
 cdef struct Ending:
     uint32_t verdict
@@ -54,14 +63,16 @@ cdef class Programs:
     cdef Symbols symbols
     cdef Shapes shapes
     cdef list steps
+    cdef LabelList list     # of the relabeling; its values are slots while a way is traced
+    cdef const uint32_t* known      # names of labels that mean something after the rules; the relabeling's
+    cdef bint prometheus    # the dialect of the steps
     cdef int decided        # rules before it have been asked whether they keep the target, if anybody was
     cdef uint32_t* key      # scratch
     cdef uint32_t* empty
     cdef uint32_t empty_capacity
-    cdef int effort         # of the last `follow`
 
     cdef Program* program(self, uint32_t values) except NULL
-    cdef void free(self, Program* program) noexcept
+    cdef void free_program(self, Program* program) noexcept
     cdef void free_node(self, Node* node) noexcept
     cdef uint32_t new_slots(self, Program* program, uint32_t count) except? 0
     cdef uint32_t constant(self, Program* program, uint32_t id) except 0
@@ -70,6 +81,18 @@ cdef class Programs:
     cdef uint32_t find_empties(self, Program* program, Node* node) except? 0xFFFFFFFF
     cdef Node** case_of(self, Node* node, uint32_t count, bint adds) except? NULL
     cdef Ending* follow(self, Program* program, bint is_decided) except? NULL
+    cdef Ending* trace(
+        self, Program* program, uint32_t count, const uint32_t* names, const int32_t* places, const uint32_t* defaults
+    ) except? NULL
+    cdef int start_slots(
+        self, Program* program, Node*** at, uint32_t count, const uint32_t* names, const int32_t* places, const uint32_t* defaults
+    ) except -1
+    cdef uint32_t without_empties(self) noexcept
+    cdef int drop_empties(self, Program* program, Node*** at) except -1
+    cdef int question(self, Program* program, Node*** at, int number, Step asked) except -1
+    cdef bint apply_to_slots(self, Program* program, Node*** at, int number, Step step) except -1
+    cdef Ending* finish_slots(self, Program* program, Node*** at) except NULL
+    cdef Ending* end(self, Node*** at, uint32_t verdict) except NULL
     cdef Labels labels(self, Program* program, Ending* ending)
 
 cdef int answer_of(Step step, const uint32_t* outcome) noexcept

@@ -2,6 +2,7 @@
 
 from typing import Self, final
 
+from ._label_list import LabelList
 from ._labels import Shapes
 from ._steps import Step
 
@@ -9,4 +10,4 @@ from ._steps import Step
 class Programs:
     """The programs of one relabeling; rules before the number `decided` may have been asked already whether they keep a target."""
 
-    def __new__(cls, shapes: Shapes, steps: list[Step], decided: int) -> Self: ...
+    def __new__(cls, shapes: Shapes, labels: LabelList, steps: list[Step], decided: int) -> Self: ...

@@ -3,22 +3,16 @@ from libc.stdint cimport int32_t, int64_t, uint32_t
 
 from ._core cimport IdTable, Symbols
 from ._index cimport index_t
+from ._label_list cimport LabelList
 from ._labels cimport Labels, LabelShape, Shapes
 from ._memo cimport Memo
-from ._programs cimport Ending, Node, Program, Programs
+from ._programs cimport Ending, Program, Programs
 from ._steps cimport Step
 
 cdef enum:
     MOST_FILTERED = 16      # labels that a filter is remembered by
     NO_FILTER = 0xFFFFFFFFu
     NO_END = 0x7FFFFFFFFFFFFFFF
-
-cdef struct Env:            # the labels of one target while rules run: a list, names may repeat
-    uint32_t* names
-    uint32_t* values
-    uint32_t count, capacity
-    uint32_t given          # in Prometheus' dialect: the labels in front that no rule has set
-    bint repeats            # names may repeat
 
 cdef struct Plan:           # for targets of one shape: what rules start from, and what decides about them
     LabelShape* shape       # owned
@@ -62,9 +56,7 @@ cdef class Relabeling(IdTable):
     cdef int answered       # and what it said
     cdef bint is_certain    # what a filter keeps no rule of it drops
     cdef bint is_decided    # so it was with this answer
-    cdef Env env
-    cdef uint32_t* key      # scratch of a rule: the values that it reads
-    cdef uint32_t* result   # and its outcome
+    cdef LabelList list     # of the target that rules run for
     cdef uint32_t[5] known  # names of labels that mean something after the rules
     cdef Memo instances     # (address, scheme) -> instance
     cdef object make_instance
@@ -73,8 +65,8 @@ cdef class Relabeling(IdTable):
     cdef uint32_t refused           # why the last one was
     cdef int64_t* dropped   # by rule, then for no label left, no address, and being refused
     cdef readonly int64_t seen          # targets asked about
-    cdef int64_t effort                 # spent so far; see `survivors`
     cdef readonly int64_t evaluated     # targets for which rules ran: a filter's miss, or a target that is kept
+    cdef readonly int64_t followed      # of these, targets whose program knew the way
 
     cdef Labels kept(self, Plan* plan, const uint32_t* values)
     cdef Plan* plan(self, LabelShape* shape) except NULL
@@ -87,33 +79,12 @@ cdef class Relabeling(IdTable):
     cdef int start(self, Plan* plan, const uint32_t* values, Filter filter) except -1
     cdef int run(self) except -2
     cdef int run_filter(self) except -2
-    cdef uint32_t guarded(self, Step guard) except? 2
-    cdef int copy_snapshot(self, Step step, uint32_t count) except -1
     cdef uint32_t fixed(self, str text) except 0
-    cdef list listed(self)
     cdef bint is_filtered(self, Filter filter, Plan* plan, uint32_t position) noexcept
     cdef uint32_t instance(self, uint32_t address, uint32_t scheme) except 0
     cdef uint32_t value_at(self, Plan* plan, const uint32_t* values, uint32_t position) noexcept
-    cdef int apply(self, Step step) except -1
-    cdef int read(self, Step step, uint32_t* key) except -1
-    cdef int push(self, uint32_t name, uint32_t value) except -1
-    cdef int assign(self, uint32_t name, uint32_t value, bint prometheus) except -1
-    cdef void remove(self, uint32_t at) noexcept
-    cdef int position(self, uint32_t name) noexcept
-    cdef int apply_to_names(self, Step step) except -1
     cdef int finish(self) except -1
-    cdef int strip(self) noexcept
-    cdef bint is_shown(self, uint32_t name) noexcept
     cdef Ending* ending_of(self, Plan* plan, const uint32_t* values) except? NULL
     cdef Labels complete(self, Program* program, Ending* ending)
-    cdef Ending* trace(self, Plan* plan) except? NULL
-    cdef int start_slots(self, Plan* plan, Node*** at) except -1
-    cdef uint32_t without_empties(self) noexcept
-    cdef int drop_empties(self, Program* program, Node*** at) except -1
-    cdef int question(self, Program* program, Node*** at, int number, Step asked) except -1
-    cdef bint apply_to_slots(self, Program* program, Node*** at, int number, Step step) except -1
-    cdef Ending* finish_slots(self, Program* program, Node*** at) except NULL
-    cdef Ending* end(self, Node*** at, uint32_t verdict) except NULL
     cdef int refuse(self, uint32_t address, uint32_t interval, uint32_t timeout) except -1
-    cdef uint32_t value_of(self, uint32_t name) noexcept
     cdef Labels labels(self)

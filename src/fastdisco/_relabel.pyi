@@ -74,3 +74,7 @@ class Relabeling(IdTable):
     @property
     def evaluated(self) -> int:
         """Of these, those for which rules ran: the filter had not seen their labels, or they were kept."""
+
+    @property
+    def followed(self) -> int:
+        """Of these, those for which a program was followed instead of running rule after rule."""

@@ -3,43 +3,28 @@
     target -> plan of its shape -> filter (remembered by the values that decide) -> program, else rules -> Labels
 
 A program is what the rules do to targets of one shape (_programs.pyx); where there is none, each rule runs, and gives the same.
-
 Nothing here knows what a rule means: a rule is what it reads, what it writes, and a pure function of the values read (rules.py).
-Labels are a list in the original's order: sorted by name at first, then what rules add; names may repeat after renaming.
 """
 import cython
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc, realloc
-from libc.string cimport memchr, memcpy
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memchr
 
 from ._core cimport IdTable, Symbol, Symbols
-from ._bytes cimport same_bytes
 from ._fields cimport ABSENT, EMPTY, kind_number
 from ._index cimport index_add, index_free, index_next, index_probe, index_probe_t, index_remove
+from ._label_list cimport LabelList
 from ._labels cimport LabelShape, Labels, Layout, new_labels, shapes_of
 from ._memo cimport Memo
-from ._programs cimport (
-    ASKS, EMPTIES, ENDS, FIRST_VALUE, KEPT, MOST_TRACES, NO, NOTHING, UNKNOWN, YES, Ending, Node, Program, Programs, answer_of
-)
-from ._steps cimport COPY_LABELS, COPY_VALUE, KEEP, KEEP_LABELS, RENAME_LABELS, SET, SET_NAMED, Step
+from ._programs cimport KEPT, MOST_TRACES, UNKNOWN, Ending, Program, Programs
+from ._programs cimport KNOWN_ADDRESS, KNOWN_INSTANCE, KNOWN_INTERVAL, KNOWN_NAMES, KNOWN_SCHEME, KNOWN_TIMEOUT
+from ._steps cimport COPY_LABELS, KEEP, KEEP_LABELS, RENAME_LABELS, Step
 from ._batch cimport Batch, Row, Target
 
 cdef enum:
     MOST_PLANS = 4096       # then all are forgotten, and the filters with them
     MOST_REACHED = 16       # names that a label may become; beyond that it is taken to decide
-
-cdef enum:                  # in `known`
-    KNOWN_ADDRESS = 0
-    KNOWN_INSTANCE = 1
-    KNOWN_SCHEME = 2
-    KNOWN_INTERVAL = 3
-    KNOWN_TIMEOUT = 4
-    KNOWN_NAMES = 5
-
-
-cdef inline bint begins(Symbol* symbol, const char* prefix, uint32_t length) noexcept:
-    return symbol.length >= length and same_bytes(symbol.text, prefix, length)
 
 
 @cython.final
@@ -78,7 +63,8 @@ cdef class Relabeling(IdTable):
     """
 
     def __cinit__(
-        self, Symbols symbols not None, rules, defaults, instance, *, refusal=None, uint32_t bound=65536, bint filtered=True, bint compiled=True
+        self, Symbols symbols not None, rules, defaults, instance, *,
+        refusal=None, uint32_t bound=65536, bint filtered=True, bint compiled=True,
     ):
         cdef uint32_t i = 0
         self.bound = bound
@@ -100,7 +86,11 @@ cdef class Relabeling(IdTable):
                 compiled = False
             if place < self.filter_length and (<Step> step).kind == KEEP_LABELS and not (<Step> step).prometheus:
                 self.is_certain = False
-        self.programs = Programs(self.shapes, self.steps, self.filter_length) if compiled else None
+        self.list = LabelList(symbols, self.steps)
+        if compiled:
+            self.programs = Programs(self.shapes, self.list, self.steps, self.filter_length)
+            self.programs.known = self.known
+            self.programs.prometheus = self.prometheus
         self.filters = []
         self.variants = {}
         for name, value in defaults.items():
@@ -118,15 +108,6 @@ cdef class Relabeling(IdTable):
             self.default_values[i] = self.fixed(defaults[name])
             i += 1
             self.default_count = i
-        cdef uint32_t most = 1
-        for one in self.steps:
-            most = max(most, (<Step> one).source_count, (<Step> one).target_count, 2)
-            if (<Step> one).guard is not None:
-                most = max(most, (<Step> one).guard.source_count)
-        self.key = <uint32_t*> malloc(most * sizeof(uint32_t))
-        self.result = <uint32_t*> malloc(most * sizeof(uint32_t))
-        if self.key == NULL or self.result == NULL:
-            raise MemoryError
         self.known[KNOWN_ADDRESS] = self.fixed("__address__")
         self.known[KNOWN_INSTANCE] = self.fixed("instance")
         self.known[KNOWN_SCHEME] = self.fixed("__scheme__")
@@ -157,10 +138,6 @@ cdef class Relabeling(IdTable):
         free(self.dropped)
         index_free(&self.plan_index)
         free(self.plans)
-        free(self.env.names)
-        free(self.env.values)
-        free(self.key)
-        free(self.result)
 
     @property
     def rules(self) -> tuple:
@@ -186,7 +163,7 @@ cdef class Relabeling(IdTable):
         row, or None if that was all. The effort is one for each rule of a target, and some more where its function has to be asked.
         """
         cdef size_t i
-        cdef int64_t enough = NO_END if effort == NO_END else self.effort + effort
+        cdef int64_t enough = NO_END if effort == NO_END else self.list.effort + effort
         cdef uint32_t j
         cdef Row* part_row
         cdef Target* target
@@ -202,7 +179,7 @@ cdef class Relabeling(IdTable):
             part_row = &batch.rows[i]
             if part_row.kind != kind or part_row.profile != profile or part_row.key >= end:
                 continue
-            if self.effort >= enough:
+            if self.list.effort >= enough:
                 return kept, i
             part = None
             for j in range(part_row.first, part_row.first + part_row.count):
@@ -229,7 +206,8 @@ cdef class Relabeling(IdTable):
             self.evaluated += 1
             ending = self.ending_of(plan, values)
             if ending != NULL and ending.verdict != UNKNOWN:
-                self.effort += self.step_count
+                self.followed += 1
+                self.list.effort += self.step_count
                 verdict = ending.verdict
                 if verdict == KEPT:
                     made = self.complete(plan.program, ending)
@@ -262,21 +240,17 @@ cdef class Relabeling(IdTable):
         self.start(plan, labels.ids, None)
         seen = []
         for i in range(len(self.steps)):
-            before = self.listed()
-            dropped = self.apply(<Step> self.steps[i])
-            if self.env.count == 0 and not (<Step> self.steps[i]).prometheus:
+            before = self.list.listed()
+            dropped = self.list.apply(<Step> self.steps[i])
+            if self.list.count == 0 and not (<Step> self.steps[i]).prometheus:
                 dropped = 1
-            seen.append(((<Step> self.steps[i]).rule, before, [] if dropped else self.listed()))
+            seen.append(((<Step> self.steps[i]).rule, before, [] if dropped else self.list.listed()))
             if dropped:
                 return seen, i
         ending = self.finish()
         if ending:
             return seen, ("no label is left", "no address", self.symbols.string(self.refused))[ending - 1]
         return seen, self.labels()
-
-    cdef list listed(self):
-        cdef uint32_t i
-        return [(self.symbols.string(self.env.names[i]), self.symbols.string(self.env.values[i])) for i in range(self.env.count)]
 
     # ---- plans and filters ----
 
@@ -407,7 +381,7 @@ cdef class Relabeling(IdTable):
         plan.shape.weak -= 1
         self.shapes.drop_shape(plan.shape)
         if plan.program != NULL:
-            self.programs.free(plan.program)
+            self.programs.free_program(plan.program)
         free(plan.names)
         free(plan.places)
         free(plan.filtered)
@@ -477,7 +451,7 @@ cdef class Relabeling(IdTable):
         cdef int32_t place = plan.places[position]
         return values[place] if place >= 0 else self.default_values[-1 - place]
 
-    # ---- programs: the rules run over slots, once for all targets that take the same way ----
+    # ---- programs ----
 
     cdef Ending* ending_of(self, Plan* plan, const uint32_t* values) except? NULL:
         """Where the program of its shape leads a target that the filter keeps; NULL: the rules have to run."""
@@ -491,10 +465,9 @@ cdef class Relabeling(IdTable):
             plan.program = self.programs.program(plan.shape.count)
         self.programs.load(plan.program, values)
         ending = self.programs.follow(plan.program, self.is_decided)
-        self.effort += self.programs.effort
         if ending == NULL and plan.program.traces < MOST_TRACES:
             plan.program.traces += 1
-            ending = self.trace(plan)
+            ending = self.programs.trace(plan.program, plan.count, plan.names, plan.places, self.default_values)
         return ending
 
     cdef Labels complete(self, Program* program, Ending* ending):
@@ -506,177 +479,18 @@ cdef class Relabeling(IdTable):
             slots[ending.instance] = self.instance(slots[ending.address], slots[ending.scheme])
         return self.programs.labels(program, ending)
 
-    cdef Ending* trace(self, Plan* plan) except? NULL:
-        """Runs the rules over slots, for the target that was loaded, and adds its way to the program.
-
-        Names are as they will be; of values only those answers count that decide which labels there are.
-        """
-        cdef Program* program = plan.program
-        cdef Node** at = &program.root
-        cdef Step step
-        cdef int i, answer
-        self.start_slots(plan, &at)
-        for i in range(self.step_count):
-            step = <Step> self.steps[i]
-            if (step.guard is not None and self.env.repeats) or step.kind == SET_NAMED or (step.target_count > 1 and step.prometheus):
-                return self.end(&at, UNKNOWN)
-            answer = YES if step.guard is None else self.question(program, &at, i, step.guard)
-            if answer == NO and step.guard_drops:
-                return self.end(&at, <uint32_t> i + 1)
-            if answer == YES and not self.apply_to_slots(program, &at, i, step):
-                return self.end(&at, <uint32_t> i + 1)
-            if self.env.count == 0 and not step.prometheus:
-                return self.end(&at, <uint32_t> i + 1)
-        return self.finish_slots(program, &at)
-
-    cdef int start_slots(self, Plan* plan, Node*** at) except -1:
-        """`start`, of slots."""
-        cdef Program* program = plan.program
-        cdef uint32_t i, slot
-        self.env.count = 0
-        self.env.repeats = False
-        for i in range(plan.count):
-            slot = self.programs.constant(program, self.default_values[-1 - plan.places[i]]) if plan.places[i] < 0 else FIRST_VALUE + plan.places[i]
-            self.push(plan.names[i], slot)
-        if self.prometheus:
-            self.drop_empties(program, at)
-            self.env.count = self.without_empties()
-        self.env.given = self.env.count
-        return 0
-
-    cdef uint32_t without_empties(self) noexcept:
-        cdef uint32_t i
-        cdef uint32_t left = 0
-        for i in range(self.env.count):
-            if self.env.values[i] != EMPTY:
-                self.env.names[left], self.env.values[left] = self.env.names[i], self.env.values[i]
-                left += 1
-        return left
-
-    cdef int drop_empties(self, Program* program, Node*** at) except -1:
-        """Asks which of the labels that will be shown, or of all in Prometheus, are empty; their slot is that of nothing then."""
-        cdef uint32_t* asked = <uint32_t*> malloc((2 * self.env.count + 1) * sizeof(uint32_t))
-        cdef uint32_t* places = asked + self.env.count
-        cdef uint32_t i, empty
-        cdef uint32_t count = 0
-        if asked == NULL:
-            raise MemoryError
-        for i in range(self.env.count):
-            if not program.fixed[self.env.values[i]] and (self.prometheus or self.is_shown(self.env.names[i])):
-                asked[count] = self.env.values[i]
-                places[count] = i
-                count += 1
-        try:
-            if at[0][0] == NULL:
-                at[0][0] = self.programs.node(EMPTIES, count, asked)
-            empty = self.programs.find_empties(program, at[0][0])
-            at[0] = self.programs.case_of(at[0][0], empty, True)
-            for i in range(empty):
-                self.env.values[places[self.programs.empty[i]]] = EMPTY
-        finally:
-            free(asked)
-        return 0
-
-    cdef int question(self, Program* program, Node*** at, int number, Step asked) except -1:
-        """Asks a rule or an `if` about the values in the slots that it reads; `key` has where its outcome is.
-
-        What reads constants alone is answered once and for all.
-        """
-        cdef Node* node
-        cdef uint32_t i
-        cdef bint is_fixed = True
-        cdef uint32_t* slots = self.key
-        self.read(asked, slots)
-        for i in range(asked.source_count):
-            is_fixed = is_fixed and program.fixed[slots[i]]
-            self.programs.key[i] = program.slots[slots[i]]
-        self.effort += asked.outcome(self.programs.key, self.result)
-        if is_fixed:
-            for i in range(asked.target_count):
-                self.key[i] = ABSENT if self.result[i] == ABSENT else self.programs.constant(program, self.result[i])
-            return answer_of(asked, self.result)
-        node = at[0][0]
-        if node == NULL:
-            node = at[0][0] = self.programs.node(ASKS, asked.source_count, slots)
-            node.step = number
-            node.guard = asked is not <Step> self.steps[number]
-            node.result = self.programs.new_slots(program, asked.memo.results)
-        memcpy(program.slots + node.result, self.result, asked.memo.results * sizeof(uint32_t))
-        for i in range(asked.target_count):
-            self.key[i] = node.result + i
-        at[0] = &node.nodes[answer_of(asked, self.result)]
-        return answer_of(asked, self.result)
-
-    cdef bint apply_to_slots(self, Program* program, Node*** at, int number, Step step) except -1:
-        """`apply`, of slots; False if the rule drops the target."""
-        cdef uint32_t i
-        cdef int answer
-        if step.kind >= COPY_LABELS:
-            self.apply_to_names(step)
-            return True
-        if step.kind == COPY_VALUE:
-            self.read(step, self.key)
-            self.assign(step.targets[0], self.key[0], step.prometheus)
-            return True
-        answer = self.question(program, at, number, step)
-        if step.kind == KEEP:
-            return answer != NO
-        if answer != NO:
-            for i in range(step.target_count):
-                self.assign(step.targets[i], EMPTY if answer == NOTHING else self.key[i], step.prometheus)
-        return True
-
-    cdef Ending* finish_slots(self, Program* program, Node*** at) except NULL:
-        """`finish`, of slots: where there is a value to be made or to be asked about, the ending says in which slots."""
-        cdef Ending* ending
-        cdef Layout* layout
-        cdef uint32_t i
-        cdef int verdict
-        if not self.prometheus:     # where no label is empty now
-            self.drop_empties(program, at)
-        verdict = self.strip()
-        ending = self.end(at, <uint32_t> (self.step_count + verdict) if verdict else UNKNOWN)   # until all is there
-        if verdict or ending.shape != NULL:
-            return ending
-        ending.address = self.value_of(self.known[KNOWN_ADDRESS])
-        ending.scheme = self.value_of(self.known[KNOWN_SCHEME])
-        ending.interval = self.value_of(self.known[KNOWN_INTERVAL])
-        ending.timeout = self.value_of(self.known[KNOWN_TIMEOUT])
-        if self.position(self.known[KNOWN_INSTANCE]) < 0:
-            ending.instance = self.programs.new_slots(program, 1)
-            self.push(self.known[KNOWN_INSTANCE], ending.instance)
-        layout = self.shapes.layout(self.env.names, self.env.count)
-        ending.slots = <uint32_t*> malloc((layout.shape.count + 1) * sizeof(uint32_t))
-        if ending.slots == NULL:
-            raise MemoryError
-        for i in range(layout.shape.count):
-            ending.slots[i] = self.env.values[(layout.words + layout.count)[i]]
-        ending.shape = layout.shape
-        ending.shape.refs += 1
-        ending.shape.weak += 1
-        ending.verdict = KEPT
-        return ending
-
-    cdef Ending* end(self, Node*** at, uint32_t verdict) except NULL:
-        """The ending of a way; nothing if it was there."""
-        if at[0][0] == NULL:
-            at[0][0] = self.programs.node(ENDS, 0, NULL)
-            at[0][0].ending.verdict = verdict
-        return &at[0][0].ending
-
     # ---- running rules ----
 
     cdef int start(self, Plan* plan, const uint32_t* values, Filter filter) except -1:
         """All labels of a target, or those of the filter; in Prometheus an empty one is none."""
         cdef uint32_t i, value
-        self.env.count = 0
-        self.env.repeats = False
+        self.list.clear()
         for i in range(plan.count):
             if filter is None or self.is_filtered(filter, plan, i):
                 value = self.value_at(plan, values, i)
                 if value != EMPTY or not self.prometheus:
-                    self.push(plan.names[i], value)
-        self.env.given = self.env.count
+                    self.list.push(plan.names[i], value)
+        self.list.given = self.list.count
         return 0
 
     cdef int run(self) except -2:
@@ -685,7 +499,7 @@ cdef class Relabeling(IdTable):
         cdef Step step
         for i in range(self.step_count):
             step = <Step> self.steps[i]
-            if self.apply(step) or (self.env.count == 0 and not step.prometheus):
+            if self.list.apply(step) or (self.list.count == 0 and not step.prometheus):
                 return i
         return -1
 
@@ -698,185 +512,25 @@ cdef class Relabeling(IdTable):
         cdef Step step
         for i in range(self.filter_length):
             step = <Step> self.steps[i]
-            if self.apply(step):
+            if self.list.apply(step):
                 return i
-            if self.env.count == 0 and step.kind == KEEP_LABELS and not step.prometheus:
+            if self.list.count == 0 and step.kind == KEEP_LABELS and not step.prometheus:
                 return -1
-        return -1
-
-    cdef int apply(self, Step step) except -1:
-        """One rule; 1 if it drops the target."""
-        cdef uint32_t* key = self.key
-        cdef uint32_t* result = self.result
-        cdef uint32_t i
-        if step.guard is not None:
-            if self.env.repeats:
-                result[0] = self.guarded(step.guard)
-            else:
-                self.read(step.guard, key)
-                self.effort += step.guard.outcome(key, result)
-            if not result[0]:
-                return step.guard_drops
-        if step.kind <= KEEP:
-            self.read(step, key)
-            if step.kind == COPY_VALUE:
-                self.effort += 1
-                return self.assign(step.targets[0], key[0], step.prometheus)
-            self.effort += step.outcome(key, result)
-            if step.kind == KEEP:
-                return not result[0]
-            if step.kind == SET_NAMED:
-                if result[0] != ABSENT:
-                    self.assign(result[0], result[1], step.prometheus)
-                return 0
-            for i in range(step.target_count):
-                if result[i] != ABSENT:
-                    self.assign(step.targets[i], result[i], step.prometheus)
-            return 0
-        return self.apply_to_names(step)
-
-    cdef int apply_to_names(self, Step step) except -1:
-        """A rule over names; 0, for it drops nothing."""
-        cdef uint32_t* key = self.key
-        cdef uint32_t* result = self.result
-        cdef uint32_t i
-        cdef uint32_t count = self.env.count
-        if step.kind == KEEP_LABELS:
-            i = 0
-            while i < self.env.count:
-                self.effort += step.outcome(&self.env.names[i], result)
-                if result[0]:
-                    i += 1
-                else:
-                    self.remove(i)
-        elif step.kind == RENAME_LABELS:
-            for i in range(count):
-                key[0] = self.env.names[i]
-                self.effort += step.outcome(key, result)
-                if result[0] != key[0]:
-                    self.env.repeats = True     # perhaps
-                    self.env.names[i] = result[0]
-        elif step.prometheus:
-            return self.copy_snapshot(step, count)
-        else:
-            for i in range(count):
-                key[0] = self.env.names[i]
-                self.effort += step.outcome(key, result)
-                if result[0] != ABSENT and result[0] != key[0]:
-                    self.assign(result[0], self.env.values[i], False)
-        return 0
-
-    cdef uint32_t guarded(self, Step guard) except? 2:
-        """The outcome of an `if` where names may repeat: any of their values counts, and nothing is remembered."""
-        cdef uint32_t i, j
-        values = []
-        for i in range(guard.source_count):
-            found = [self.symbols.string(self.env.values[j]) for j in range(self.env.count) if self.env.names[j] == guard.sources[i]]
-            values.append(found or ("",))
-        return 1 if guard.rule.function_of_all(values) else 0
-
-    cdef int copy_snapshot(self, Step step, uint32_t count) except -1:
-        """Copies labels as they were before the rule; in Prometheus a label copied onto itself counts as set."""
-        cdef uint32_t i, result
-        copied = []
-        for i in range(count):
-            self.effort += step.outcome(&self.env.names[i], &result)
-            if result != ABSENT:
-                copied.append((result, self.env.values[i]))
-        for name, value in copied:
-            self.assign(name, value, True)
-        return 0
-
-    cdef int read(self, Step step, uint32_t* key) except -1:
-        """The values of a rule's sources; what is not there reads as empty."""
-        cdef uint32_t i
-        cdef int at
-        for i in range(step.source_count):
-            at = self.position(step.sources[i])
-            key[i] = EMPTY if at < 0 else self.env.values[at]
-        return 0
-
-    cdef int push(self, uint32_t name, uint32_t value) except -1:
-        cdef uint32_t* grown
-        if self.env.count == self.env.capacity:
-            self.env.capacity = self.env.capacity * 2 if self.env.capacity else 128
-            grown = <uint32_t*> realloc(self.env.names, self.env.capacity * sizeof(uint32_t))
-            if grown == NULL:
-                raise MemoryError
-            self.env.names = grown
-            grown = <uint32_t*> realloc(self.env.values, self.env.capacity * sizeof(uint32_t))
-            if grown == NULL:
-                raise MemoryError
-            self.env.values = grown
-        self.env.names[self.env.count] = name
-        self.env.values[self.env.count] = value
-        self.env.count += 1
-        return 0
-
-    cdef int assign(self, uint32_t name, uint32_t value, bint prometheus) except -1:
-        """Sets the first label of that name, or adds one.
-
-        In Prometheus an empty value takes the label away, and what rules have set comes after what there was before.
-        """
-        cdef int at = self.position(name)
-        if at < 0:
-            return 0 if prometheus and value == EMPTY else self.push(name, value)
-        if prometheus and (value == EMPTY or <uint32_t> at < self.env.given):
-            self.remove(<uint32_t> at)
-            return 0 if value == EMPTY else self.push(name, value)
-        self.env.values[at] = value
-        return 0
-
-    cdef void remove(self, uint32_t at) noexcept:
-        cdef uint32_t i
-        for i in range(at, self.env.count - 1):
-            self.env.names[i] = self.env.names[i + 1]
-            self.env.values[i] = self.env.values[i + 1]
-        self.env.count -= 1
-        self.env.given -= at < self.env.given
-
-    cdef int position(self, uint32_t name) noexcept:
-        """The first label of that name, or -1."""
-        cdef uint32_t i
-        for i in range(self.env.count):
-            if self.env.names[i] == name:
-                return <int> i
         return -1
 
     cdef int finish(self) except -1:
         """Takes away empty labels, __meta_ and __tmp; sets `instance`. 1: no label is left; 2: no address; 3: a refusal."""
-        cdef int ending = self.strip()
+        cdef int ending = self.list.strip(self.known[KNOWN_ADDRESS])
         cdef uint32_t address
         if ending:
             return ending
-        address = self.value_of(self.known[KNOWN_ADDRESS])
+        address = self.list.value_of(self.known[KNOWN_ADDRESS])
         if self.find_refusal is not None:
-            if self.refuse(address, self.value_of(self.known[KNOWN_INTERVAL]), self.value_of(self.known[KNOWN_TIMEOUT])):
+            if self.refuse(address, self.list.value_of(self.known[KNOWN_INTERVAL]), self.list.value_of(self.known[KNOWN_TIMEOUT])):
                 return 3
-        if self.position(self.known[KNOWN_INSTANCE]) < 0:
-            self.push(self.known[KNOWN_INSTANCE], self.instance(address, self.value_of(self.known[KNOWN_SCHEME])))
+        if self.list.position(self.known[KNOWN_INSTANCE]) < 0:
+            self.list.push(self.known[KNOWN_INSTANCE], self.instance(address, self.list.value_of(self.known[KNOWN_SCHEME])))
         return 0
-
-    cdef int strip(self) noexcept:
-        """The first part of `finish`; of slots as of values."""
-        cdef uint32_t i
-        cdef bint left = False
-        cdef uint32_t count = self.env.count
-        self.env.count = 0
-        for i in range(count):
-            if self.env.values[i] != EMPTY and self.is_shown(self.env.names[i]):
-                left = True
-                if not begins(self.symbols.at(self.env.names[i]), b"__tmp", 5):
-                    self.env.names[self.env.count] = self.env.names[i]
-                    self.env.values[self.env.count] = self.env.values[i]
-                    self.env.count += 1
-        if not left:
-            return 1
-        return 2 if self.position(self.known[KNOWN_ADDRESS]) < 0 else 0
-
-    cdef bint is_shown(self, uint32_t name) noexcept:
-        """Whether a label of that name outlives the rules, unless it is empty."""
-        return name != EMPTY and not begins(self.symbols.at(name), b"__meta_", 7)
 
     cdef uint32_t instance(self, uint32_t address, uint32_t scheme) except 0:
         """The value of `instance`: in both dialects an address with a port, and with neither scheme nor path, as it is."""
@@ -907,21 +561,16 @@ cdef class Relabeling(IdTable):
             self.refused = found[0]
         return self.refused != EMPTY
 
-    cdef uint32_t value_of(self, uint32_t name) noexcept:
-        """Empty if there is no such label."""
-        cdef int at = self.position(name)
-        return EMPTY if at < 0 else self.env.values[at]
-
     cdef Labels labels(self):
         """The labels as they are now."""
-        cdef Layout* layout = self.shapes.layout(self.env.names, self.env.count)
+        cdef Layout* layout = self.shapes.layout(self.list.names, self.list.count)
         cdef Labels made
         cdef uint32_t* values = <uint32_t*> malloc((layout.shape.count + 1) * sizeof(uint32_t))
         cdef uint32_t i
         if values == NULL:
             raise MemoryError
         for i in range(layout.shape.count):
-            values[i] = self.env.values[(layout.words + layout.count)[i]]
+            values[i] = self.list.values[(layout.words + layout.count)[i]]
         made = new_labels(self.shapes, layout.shape, values)
         free(values)
         return made
