@@ -379,6 +379,18 @@ def test_what_never_comes_again_is_not_remembered() -> None:
     assert [labels["b"] for labels in found[:12]] == ["-0", "-1", "-2", "-3", "-4", "-5", "-6", "-7", "-8", "-9", "0-1", "1-1"]
 
 
+def test_a_filter_that_is_given_up_decides_nothing() -> None:
+    """Each target's verdict is new, so none is remembered: the rule itself drops it."""
+    pods = Pods()
+    pods.put_all([pod(f"p{number}", {"b": f"u{number}"}) for number in range(9000)])
+    rule_list: list[Rule] = [{"action": "keep", "source_labels": [f"{LABEL}b"], "regex": "u.*[02468]"}]
+    relabeling = pods.relabeling(rule_list, DEFAULTS)
+    for _ in range(2):
+        assert len(pods.survivors(relabeling)) == 4500
+    assert relabeling.remembered == 0
+    assert relabeling.drops == ((9000,), 0, 0, 0)
+
+
 def test_outcomes_are_forgotten_with_their_symbols() -> None:
     pods = Pods()
     relabeling = pods.relabeling([KEEP_RE2, {"source_labels": [f"{LABEL}b"], "regex": "u(.+)x?", "target_label": "b"}], DEFAULTS)

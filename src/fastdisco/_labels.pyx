@@ -289,7 +289,6 @@ cdef Labels picked_labels(Shapes shapes, LabelShape* shape, const uint32_t* valu
 
 @cython.final
 @cython.no_gc
-@cython.freelist(256)
 @cython.collection_type("mapping")     # for match statements, which a registered type alone does not reach
 cdef class Labels:
     """The labels of one target: a read-only mapping of names to values, in the order of the names.

@@ -40,6 +40,8 @@ cdef class Relabeling(IdTable):
     cdef Programs programs  # or None
     cdef bint prometheus    # the dialect of the steps
     cdef int step_count
+    cdef str role           # asked for last,
+    cdef int kind           # and its number
     cdef uint32_t bound
     cdef int filter_length  # rules up to and with the last that may drop; 0: no filter
     cdef list filters       # by variant
@@ -54,8 +56,7 @@ cdef class Relabeling(IdTable):
     cdef uint32_t asked_of  # the filter asked last in this batch, since an object's targets ask it the same;
     cdef uint32_t[MOST_FILTERED] asked  # about these values,
     cdef int answered       # and what it said
-    cdef bint is_certain    # what a filter keeps no rule of it drops
-    cdef bint is_decided    # so it was with this answer
+    cdef bint is_decided    # a filter has said so: no rule of it drops the target
     cdef LabelList list     # of the target that rules run for
     cdef uint32_t[5] known  # names of labels that mean something after the rules
     cdef Memo instances     # (address, scheme) -> instance

@@ -80,12 +80,9 @@ cdef class Relabeling(IdTable):
         for place, step in enumerate(self.steps):
             if filtered and ((<Step> step).kind == KEEP or (<Step> step).guard_drops):
                 self.filter_length = place + 1
-        self.is_certain = True
-        for place, step in enumerate(self.steps):
+        for step in self.steps:
             if (<Step> step).prometheus != self.prometheus:
                 compiled = False
-            if place < self.filter_length and (<Step> step).kind == KEEP_LABELS and not (<Step> step).prometheus:
-                self.is_certain = False
         self.list = LabelList(symbols, self.steps)
         if compiled:
             self.programs = Programs(self.shapes, self.list, self.steps, self.filter_length)
@@ -169,10 +166,13 @@ cdef class Relabeling(IdTable):
         cdef Target* target
         cdef Plan* plan = NULL
         cdef Labels labels
-        cdef int kind = kind_number(role)
+        cdef int kind = self.kind
         cdef uint64_t end = <uint64_t> -1 if below is None else <uint64_t> below
         if batch.shapes is not self.shapes:
             raise ValueError("a batch of other symbols")
+        if role is not self.role:   # looking it up takes longer than a target
+            kind = kind_number(role)
+            self.kind, self.role = kind, role
         kept = []
         self.asked_of = NO_FILTER
         for i in range(row, batch.row_count):
@@ -425,7 +425,8 @@ cdef class Relabeling(IdTable):
             filter.memo.count_hit()
             return self.answered
         self.asked_of = plan.variant
-        self.is_decided = self.is_certain
+        # also where the filter leaves the answer to the full run: what rules read from there on is the same for all targets of the shape
+        self.is_decided = True
         found = filter.memo.find(key)
         if found != NULL:
             self.answered = <int> found[0]
