@@ -8,8 +8,9 @@ from typing import Any
 from fastdisco._core import Store, Symbols
 from fastdisco._json import Decoder
 from fastdisco._labels import Labels
-from fastdisco._relabel import Relabeling, Step
+from fastdisco._relabel import Relabeling
 from fastdisco._render import Renderer
+from fastdisco._steps import Step
 from fastdisco.regexes import Runs
 from fastdisco.relabel_config import load_rules
 from fastdisco.rules import compile_rule

@@ -18,7 +18,7 @@ relabel_config regexes graphite series_selector rules target_labels scrape_confi
 proxies auth api
 _scan _bytes _index _fields _core _parse _json url_reader recovery url_watcher
 _labels _parts _batch _writer _targets _endpoints _render roles
-_memo _relabel rule_table absence explanation
+_memo _steps _label_list _programs _relabel rule_table absence explanation
 _works _subscriber changes direct_loads group_watcher api_watcher thread discovery
 _export sidecar synthetic cli __init__ __main__
 """.split()

@@ -49,7 +49,7 @@ def test_the_heart_gives_what_the_reference_gives(dialect: str, made: st.SearchS
     def check(rule_list: list[Rule], defaults: dict[str, str], drawn: list[tuple[dict[str, str], str]]) -> None:
         pods = pods_of(drawn)
         wanted = [final(defaults | labels, rule_list, dialect) for labels in pods.discovered()]
-        for options in ({}, {"filtered": False}, {"bound": 2}):
+        for options in ({}, {"filtered": False}, {"compiled": False}, {"bound": 2}):
             relabeling = pods.relabeling(rule_list, defaults, dialect, **options)
             assert pods.survivors(relabeling) == kept(wanted)
             assert pods.survivors(relabeling, budget=1) == kept(wanted)
@@ -202,6 +202,88 @@ def test_a_rule_that_takes_all_labels_is_what_drops_the_target() -> None:
     assert relabeling.drops == ((1, 0, 0), 0, 0, 0)
 
 
+# ---- programs: what rules do to targets of one shape ----
+
+WAYS: list[list[Rule]] = [
+    # outcomes that are not there, or empty, in front of rules over names
+    [{"source_labels": [f"{LABEL}a"], "regex": "(a*)b?", "target_label": "b"}, {"action": "labelmap", "regex": f"{LABEL}(.+)"}],
+    [{"source_labels": [f"{LABEL}a"], "target_label": "__address__"}, {"source_labels": [f"{LABEL}b"], "target_label": "instance"}],
+    [{"source_labels": [f"{LABEL}b"], "target_label": "x_a"}, {"action": "labelmap", "regex": "(x_)?a", "replacement": "a"},
+     {"action": "labelmap", "regex": f"{LABEL}(a)"}, {"action": "labeldrop", "regex": "x_.*"}],
+    [{"source_labels": [f"{LABEL}a", f"{LABEL}b"], "separator": ".", "regex": "a(.*)", "target_label": "a", "if": f'{{{LABEL}b!="x"}}'},
+     {"source_labels": ["a"], "regex": ".b|", "action": "drop"},
+     {"action": "hashmod", "source_labels": ["a"], "modulus": 3, "target_label": "b"}],
+    [{"action": "labelmap_all", "regex": "^__meta_kubernetes_pod_label_[ab]$", "replacement": "t"},
+     {"action": "labelkeep", "regex": "t|__address__"}, {"source_labels": ["t"], "target_label": "u"}],
+    [{"action": "labelkeep", "regex": f"{LABEL}a"}, {"source_labels": [f"{LABEL}a"], "regex": "(a)?.*", "target_label": "__address__"}],
+    [{"action": "keep", "source_labels": [f"{LABEL}a"], "regex": "a.*|", "if": f'{{{LABEL}b=~"a|"}}'},
+     {"action": "uppercase", "source_labels": [f"{LABEL}a"], "target_label": "a"}],
+    # nothing but what all targets have
+    [{"source_labels": ["job"], "regex": "(j).*", "target_label": "b"}, {"target_label": "__address__", "replacement": "127.0.0.1:1"},
+     {"action": "drop", "source_labels": ["job"], "regex": "k"}, {"source_labels": ["nothing"], "target_label": "a"}],
+    # a label whose name is a value: no program knows where it goes
+    [{"source_labels": [f"{LABEL}b"], "regex": "(.+)", "target_label": "$1", "replacement": "named"}],
+    # more ways than a program knows
+    [{"source_labels": [f"{LABEL}{key}"], "regex": "(a.*)", "target_label": f"{key}{place}", "replacement": f"$1{place}"}
+     for place in range(2) for key in KEYS],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dialect", ["victoriametrics", "prometheus"])
+@pytest.mark.parametrize("rule_list", WAYS, ids=lambda rule_list: str(len(rule_list)))
+def test_a_program_gives_what_the_rules_give(rule_list: list[Rule], dialect: str) -> None:
+    """For every pair of values, in two orders, also where values are empty; with the same counts of what dropped the targets."""
+    values = ["", "a", "b", "aa", "ab", "x", "127.0.0.1:80", "abc"]
+    made = [pod(f"p{a}{b}", dict(zip(KEYS, (values[a], values[b], values[a - b], values[b - 1], values[a - 1]), strict=True)))
+            for a in range(8) for b in range(8)]  # fmt: skip
+    pods = Pods()
+    pods.put_all(made)
+    wanted = [final(DEFAULTS | labels, rule_list, dialect) for labels in pods.discovered()]
+    relabeling = pods.relabeling(rule_list, DEFAULTS, dialect, refusal=None if dialect == "victoriametrics" else lambda *_: "")
+    plain = pods.relabeling(rule_list, DEFAULTS, dialect, compiled=False)
+    for _ in range(2):
+        assert pods.survivors(relabeling) == pods.survivors(plain) == kept(wanted)
+        pods.sweep()
+    assert relabeling.drops == plain.drops
+    assert relabeling.evaluated == plain.evaluated
+    assert (relabeling.followed > 0, plain.followed) == ("$1" not in {rule.get("target_label") for rule in rule_list}, 0)
+
+
+def test_a_program_is_followed_where_values_differ_and_not_what_rules_do() -> None:
+    pods = Pods()
+    pods.put_all(many(100, 50))
+    rule_list: list[Rule] = [
+        {"action": "labelmap", "regex": f"{LABEL}(.+)"},
+        {"source_labels": ["app"], "regex": "a(.+)", "target_label": "b"},
+    ]
+    relabeling = pods.relabeling(rule_list, DEFAULTS)
+    assert pods.survivors(relabeling) == [final(DEFAULTS | labels, rule_list) for labels in pods.discovered()]
+    assert (relabeling.evaluated, relabeling.followed) == (100, 99)
+
+
+def test_a_refused_target_is_counted_as_that() -> None:
+    """The refusal is asked about the final address, interval and timeout, by a program as by rules."""
+    pods = Pods()
+    pods.put_all([pod(f"p{number}", {"a": f"{number % 3}"}) for number in range(30)])
+    rule_list: list[Rule] = [
+        {"source_labels": [f"{LABEL}a"], "target_label": "__address__"},
+        {"source_labels": [f"{LABEL}a"], "regex": "[12]", "target_label": "__scrape_interval__", "replacement": "i$0"},
+    ]
+    refusal = {"0": "", "1": "one", "2": ""}
+    for compiled in (True, False):
+        asked: set[tuple[str, str, str]] = set()
+
+        def refuse(address: str, interval: str, timeout: str, asked: set[tuple[str, str, str]] = asked) -> str:
+            asked.add((address, interval, timeout))
+            return refusal[address]
+
+        defaults = DEFAULTS | {"__scrape_timeout__": "t"}
+        relabeling = pods.relabeling(rule_list, defaults, "prometheus", refusal=refuse, compiled=compiled)
+        assert [labels["instance"] for labels in pods.survivors(relabeling)] == ["0", "2"] * 10
+        assert relabeling.drops == ((0, 0), 0, 0, 10)
+        assert asked == {("0", "", "t"), ("1", "i1", "t"), ("2", "i2", "t")}
+
+
 # ---- remembering ----
 
 KEEP_RE2 = {"action": "keep", "source_labels": [f"{LABEL}app", f"{LABEL}a"], "regex": "a[0-9]+;.?b"}
@@ -297,6 +379,18 @@ def test_what_never_comes_again_is_not_remembered() -> None:
     assert [labels["b"] for labels in found[:12]] == ["-0", "-1", "-2", "-3", "-4", "-5", "-6", "-7", "-8", "-9", "0-1", "1-1"]
 
 
+def test_a_filter_that_is_given_up_decides_nothing() -> None:
+    """Each target's verdict is new, so none is remembered: the rule itself drops it."""
+    pods = Pods()
+    pods.put_all([pod(f"p{number}", {"b": f"u{number}"}) for number in range(9000)])
+    rule_list: list[Rule] = [{"action": "keep", "source_labels": [f"{LABEL}b"], "regex": "u.*[02468]"}]
+    relabeling = pods.relabeling(rule_list, DEFAULTS)
+    for _ in range(2):
+        assert len(pods.survivors(relabeling)) == 4500
+    assert relabeling.remembered == 0
+    assert relabeling.drops == ((9000,), 0, 0, 0)
+
+
 def test_outcomes_are_forgotten_with_their_symbols() -> None:
     pods = Pods()
     relabeling = pods.relabeling([KEEP_RE2, {"source_labels": [f"{LABEL}b"], "regex": "u(.+)x?", "target_label": "b"}], DEFAULTS)
@@ -341,6 +435,8 @@ def test_an_id_given_to_another_string_never_meets_an_old_outcome(bound: int, se
     ]
     relabeling = pods.relabeling(rule_list, DEFAULTS, bound=bound)
     shared = [pods.relabeling(rule_list[:3], {"job": "k"}, bound=bound), pods.relabeling(rule_list[3:], {}, bound=bound)]
+    named_by_key = [rule for rule in rule_list if rule.get("target_label") != "n_$2"]
+    followed = pods.relabeling(named_by_key, DEFAULTS, bound=bound)
     names: set[str] = set()
     for cycle in range(40):
         made = []
@@ -352,7 +448,8 @@ def test_an_id_given_to_another_string_never_meets_an_old_outcome(bound: int, se
         pods.put_all(made)
         discovered = pods.discovered()
         names.update(labels["__meta_kubernetes_pod_name"] for labels in discovered)
-        jobs: Any = ((relabeling, rule_list, DEFAULTS), (shared[0], rule_list[:3], {"job": "k"}), (shared[1], rule_list[3:], {}))
+        jobs: Any = ((relabeling, rule_list, DEFAULTS), (shared[0], rule_list[:3], {"job": "k"}), (shared[1], rule_list[3:], {}),
+                     (followed, named_by_key, DEFAULTS))  # fmt: skip
         for one, its_rules, defaults in jobs:
             wanted = kept([final(defaults | labels, its_rules) for labels in discovered])
             assert pods.survivors(one, budget=choose.choice([1, 7, 1000])) == wanted
@@ -366,6 +463,7 @@ def test_an_id_given_to_another_string_never_meets_an_old_outcome(bound: int, se
             pods.sweep()
     # ids have been used again: many more strings were seen than there are ids
     assert len(pods.symbols) < len(names) + 3000
+    assert min(shared[0].followed, followed.followed) > 0
 
 
 def test_shapes_come_and_go() -> None:
@@ -437,19 +535,22 @@ def test_labels_that_are_no_strings_are_refused(defaults: dict[Any, Any]) -> Non
 @pytest.mark.parametrize(
     "copied", [{"regex": "__meta_kubernetes_pod_label_(.+)"}, {"regex": "__meta_kubernetes_pod_label_n.*", "replacement": "x"}]
 )
-def test_names_that_came_and_went_are_forgotten(copied: dict[str, str]) -> None:
-    """Plans, layouts, filters and outcomes over names hold on to no label that no object has any more, though none of them is full."""
+@pytest.mark.parametrize("dropped", [True, False])
+def test_names_that_came_and_went_are_forgotten(copied: dict[str, str], dropped: bool) -> None:
+    """Plans, programs, layouts, filters and outcomes over names hold on to no label that no object has any more; none of them is full."""
     heart = Heart(("pod", 0))
     table = RuleTable(heart.store.symbols, "victoriametrics")
-    written = [copied | {"action": "labelmap"}, {"action": "keep", "source_labels": ["x"], "regex": "y"}]
+    written = [copied | {"action": "labelmap"}, {"action": "keep" if dropped else "drop", "source_labels": ["x"], "regex": "y"}]
     relabeling = table.relabeling(load_rules(written), {"job": "j"})
     sizes = []
     for turn in range(24):
-        pods = [new_pod(f"p{number}", labels={f"n{turn}_{number}_{label}": "v" for label in range(5)}) for number in range(10)]
+        pods = [new_pod(f"p{number}", labels={f"n{turn}_{number // 2}_{label}": "v" for label in range(5)}) for number in range(10)]
         for one in pods:
             heart.upsert("pods", one)
         batch = heart.renderer.render(1000)
-        assert relabeling.survivors(batch, "pod", 0) == ([], None)
+        found, _ = relabeling.survivors(batch, "pod", 0)
+        assert bool(found) != dropped
+        del found
         batch.close()
         for one in pods:
             heart.delete("pods", one)
@@ -459,3 +560,4 @@ def test_names_that_came_and_went_are_forgotten(copied: dict[str, str]) -> None:
                 pass
         sizes.append((len(heart.store.symbols), relabeling.remembered))
     assert max(sizes[12:]) <= max(sizes[:12])
+    assert (relabeling.followed > 0) != dropped

@@ -53,3 +53,4 @@ cdef class Labels:
 
 cdef Shapes shapes_of(Symbols symbols)
 cdef Labels new_labels(Shapes shapes, LabelShape* shape, const uint32_t* values)
+cdef Labels picked_labels(Shapes shapes, LabelShape* shape, const uint32_t* values, const uint32_t* places)

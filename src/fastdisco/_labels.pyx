@@ -246,24 +246,44 @@ cdef class Shapes(IdTable):
 cdef bint making = False     # Labels can only be made here: without a shape they could not be read
 
 
-cdef Labels new_labels(Shapes shapes, LabelShape* shape, const uint32_t* values):
+cdef Labels bare_labels(Shapes shapes, LabelShape* shape):
+    """With room for the ids, which the caller sets, and holds, at once."""
     global making
     cdef Labels made
-    cdef uint32_t i
+    cdef uint32_t* ids = <uint32_t*> malloc(shape.count * sizeof(uint32_t) + 1)
+    if ids == NULL:
+        raise MemoryError
     making = True
     try:
         made = Labels.__new__(Labels)
+    except MemoryError:
+        free(ids)
+        raise
     finally:
         making = False
-    made.ids = <uint32_t*> malloc(shape.count * sizeof(uint32_t) + 1)
-    if made.ids == NULL:
-        raise MemoryError
+    made.ids = ids
     made.shapes = shapes
     made.shape = shape
     shape.refs += 1
+    return made
+
+
+cdef Labels new_labels(Shapes shapes, LabelShape* shape, const uint32_t* values):
+    cdef Labels made = bare_labels(shapes, shape)
+    cdef uint32_t i
     for i in range(shape.count):
         made.ids[i] = values[i]
         shapes.symbols.hold(values[i])
+    return made
+
+
+cdef Labels picked_labels(Shapes shapes, LabelShape* shape, const uint32_t* values, const uint32_t* places):
+    """The same of values that lie elsewhere, by the place of each."""
+    cdef Labels made = bare_labels(shapes, shape)
+    cdef uint32_t i
+    for i in range(shape.count):
+        made.ids[i] = values[places[i]]
+        shapes.symbols.hold(made.ids[i])
     return made
 
 

@@ -4,24 +4,17 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from ._batch cimport Batch
 from ._core cimport IdTable, Symbols
 from ._index cimport index_t
-from ._labels cimport LabelShape, Shapes
+from ._label_list cimport LabelList
+from ._labels cimport Labels, LabelShape, Shapes
 from ._memo cimport Memo
 from ._parts cimport Rendered
+from ._programs cimport Ending, Program, Programs
+from ._steps cimport Step
 
 cdef enum:
     MOST_FILTERED = 16      # labels that a filter is remembered by
     NO_FILTER = 0xFFFFFFFFu
     NO_END = 0x7FFFFFFFFFFFFFFF
-
-cdef enum:                  # kinds of rules
-    SET, SET_NAMED, KEEP, COPY_LABELS, RENAME_LABELS, KEEP_LABELS
-
-cdef struct Env:            # the labels of one target while rules run: a list, names may repeat
-    uint32_t* names
-    uint32_t* values
-    uint32_t count, capacity
-    uint32_t given          # in Prometheus' dialect: the labels in front that no rule has set
-    bint repeats            # names may repeat
 
 cdef struct Plan:           # for targets of one shape: what rules start from, and what decides about them
     LabelShape* shape       # owned
@@ -31,27 +24,9 @@ cdef struct Plan:           # for targets of one shape: what rules start from, a
     uint32_t* names
     int32_t* places         # of the value: in the target's values, or -1 - place in the defaults
     uint32_t variant        # which filter, since rules over names may need other labels in other shapes
+    bint is_kept            # a target was
+    Program* program        # NULL: not made yet
     int32_t* filtered       # for each label of the filter its position in `names`, or -1
-
-cdef class Step:            # one rule
-    cdef object __weakref__
-    cdef readonly object rule
-    cdef int kind
-    cdef uint32_t* sources
-    cdef uint32_t source_count
-    cdef uint32_t* targets
-    cdef uint32_t target_count
-    cdef object function
-    cdef Memo memo          # by values of the sources; of rules over names by name
-    cdef Symbols symbols
-    cdef Step guard         # a KEEP, or None
-    cdef bint guard_drops
-    cdef bint prometheus    # how it sets labels
-
-    cdef int hold_names(self, tuple names, uint32_t** to) except -1
-    cdef int outcome(self, const uint32_t* key, uint32_t* result) except -1
-    cdef int ask(self, const uint32_t* key, uint32_t* result) except -1
-    cdef bint reads(self, list names)
 
 cdef class Filter:          # labels that decide whether a target is kept, up to the last rule that drops
     cdef Symbols symbols
@@ -64,6 +39,7 @@ cdef class Relabeling(IdTable):
     cdef Shapes shapes
     cdef Symbols symbols
     cdef list steps
+    cdef Programs programs  # or None
     cdef bint prometheus    # the dialect of the steps
     cdef int step_count
     cdef uint32_t bound
@@ -80,9 +56,8 @@ cdef class Relabeling(IdTable):
     cdef uint32_t asked_of  # the filter asked last in this batch, since an object's targets ask it the same;
     cdef uint32_t[MOST_FILTERED] asked  # about these values,
     cdef int answered       # and what it said
-    cdef Env env
-    cdef uint32_t* key      # scratch of a rule: the values that it reads
-    cdef uint32_t* result   # and its outcome
+    cdef bint is_decided    # a filter has said so: no rule of it drops the target
+    cdef LabelList list     # of the target that rules run for
     cdef uint32_t[5] known  # names of labels that mean something after the rules
     cdef Memo instances     # (address, scheme) -> instance
     cdef object make_instance
@@ -91,12 +66,13 @@ cdef class Relabeling(IdTable):
     cdef uint32_t refused           # why the last one was
     cdef int64_t* dropped   # by rule, then for no label left, no address, and being refused
     cdef readonly int64_t seen          # targets asked about
-    cdef int64_t effort                 # spent so far; see `survivors`
     cdef readonly int64_t evaluated     # targets for which rules ran: a filter's miss, or a target that is kept
+    cdef readonly int64_t followed      # of these, targets whose program knew the way
 
     cdef int64_t collect(
         self, Batch batch, int kind, int profile, uint64_t end, size_t row, int64_t effort, Rendered kept
     ) except? -2
+    cdef Labels kept(self, Plan* plan, const uint32_t* values)
     cdef Plan* plan(self, LabelShape* shape) except NULL
     cdef Plan* new_plan(self, LabelShape* shape, uint32_t hash) except NULL
     cdef Filter filter_of(self, LabelShape* shape)
@@ -107,20 +83,12 @@ cdef class Relabeling(IdTable):
     cdef int start(self, Plan* plan, const uint32_t* values, Filter filter) except -1
     cdef int run(self) except -2
     cdef int run_filter(self) except -2
-    cdef uint32_t guarded(self, Step guard) except? 2
-    cdef int copy_snapshot(self, Step step, uint32_t count) except -1
     cdef uint32_t fixed(self, str text) except 0
-    cdef list listed(self)
     cdef bint is_filtered(self, Filter filter, Plan* plan, uint32_t position) noexcept
-    cdef uint32_t instance(self, uint32_t address) except 0
+    cdef uint32_t instance(self, uint32_t address, uint32_t scheme) except 0
     cdef uint32_t value_at(self, Plan* plan, const uint32_t* values, uint32_t position) noexcept
-    cdef int apply(self, Step step) except -1
-    cdef int read(self, Step step, uint32_t* key) except -1
-    cdef int push(self, uint32_t name, uint32_t value) except -1
-    cdef int assign(self, uint32_t name, uint32_t value, bint prometheus) except -1
-    cdef void remove(self, uint32_t at) noexcept
-    cdef int position(self, uint32_t name) noexcept
     cdef int finish(self) except -1
-    cdef int refuse(self, uint32_t address) except -1
-    cdef uint32_t value_of(self, uint32_t name) noexcept
-    cdef object labels(self)
+    cdef Ending* ending_of(self, Plan* plan, const uint32_t* values) except? NULL
+    cdef Labels complete(self, Program* program, Ending* ending)
+    cdef int refuse(self, uint32_t address, uint32_t interval, uint32_t timeout) except -1
+    cdef Labels labels(self)

@@ -9,28 +9,12 @@ from typing import Self, TypeAlias, final
 from ._batch import Batch
 from ._core import IdTable, Symbols
 from ._labels import Labels
+from ._steps import Step
 from .rules import Rule
-
-KINDS_OF_RULES: tuple[str, ...]
 
 _Label: TypeAlias = tuple[str, str]
 _Part: TypeAlias = tuple[int, tuple[tuple[int, Labels], ...]]
 _Ending: TypeAlias = Labels | int | str
-
-@final
-class Step:
-    """A rule with its labels as symbols and its remembered outcomes; relabelings of the same symbols may share it."""
-
-    def __new__(cls, symbols: Symbols, rule: Rule, bound: int = 65536) -> Self: ...
-    @property
-    def rule(self) -> Rule: ...
-    @property
-    def remembered(self) -> int:
-        """Outcomes remembered now, those of the `if` too."""
-
-    @property
-    def given_up(self) -> bool:
-        """Whether remembering did not pay, and was stopped."""
 
 @final
 class Filter:
@@ -43,7 +27,8 @@ class Relabeling(IdTable):
     """The rules of one job, and the labels that its targets have besides the discovered ones, which win.
 
     `instance` makes the label of that name out of an address and a scheme. `refusal` tells of an address, an interval and a timeout why a
-    target with them cannot be scraped; empty: it can. Without `filtered` all rules run for every target, which gives the same.
+    target with them cannot be scraped; empty: it can. Without `filtered` all rules run for every target, without `compiled` for every one
+    that is kept, which gives the same.
     """
 
     def __new__(
@@ -56,6 +41,7 @@ class Relabeling(IdTable):
         refusal: Callable[[str, str, str], str] | None = None,
         bound: int = 65536,
         filtered: bool = True,
+        compiled: bool = True,
     ) -> Self: ...
     def survivors(
         self, batch: Batch, role: str, profile: int, below: int | None = None, *, row: int = 0, effort: int = ...
@@ -88,3 +74,7 @@ class Relabeling(IdTable):
     @property
     def evaluated(self) -> int:
         """Of these, those for which rules ran: the filter had not seen their labels, or they were kept."""
+
+    @property
+    def followed(self) -> int:
+        """Of these, those for which a program was followed instead of running rule after rule."""

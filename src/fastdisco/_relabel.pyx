@@ -1,154 +1,31 @@
 """Relabeling over symbols: a target's labels and a list of rules give its final labels, or the rule that drops it.
 
-    target -> plan of its shape -> filter (remembered by the values that decide) -> rules (remembered by what each reads) -> Labels
+    target -> plan of its shape -> filter (remembered by the values that decide) -> program, else rules -> Labels
 
+A program is what the rules do to targets of one shape (_programs.pyx); where there is none, each rule runs, and gives the same.
 Nothing here knows what a rule means: a rule is what it reads, what it writes, and a pure function of the values read (rules.py).
-Labels are a list in the original's order: sorted by name at first, then what rules add; names may repeat after renaming.
 """
 import cython
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc, realloc
-from libc.string cimport memchr, memcpy
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memchr
 
 from ._core cimport IdTable, Symbol, Symbols
-from ._bytes cimport same_bytes
 from ._fields cimport ABSENT, EMPTY, kind_number
 from ._index cimport index_add, index_free, index_next, index_probe, index_probe_t, index_remove
+from ._label_list cimport LabelList
 from ._labels cimport LabelShape, Labels, Layout, new_labels, shapes_of
 from ._memo cimport Memo
 from ._parts cimport Rendered
+from ._programs cimport KEPT, MOST_TRACES, UNKNOWN, Ending, Program, Programs
+from ._programs cimport KNOWN_ADDRESS, KNOWN_INSTANCE, KNOWN_INTERVAL, KNOWN_NAMES, KNOWN_SCHEME, KNOWN_TIMEOUT
+from ._steps cimport COPY_LABELS, KEEP, KEEP_LABELS, RENAME_LABELS, Step
 from ._batch cimport Batch, Row, Target
-
-KINDS_OF_RULES = ("set", "set named", "keep", "copy labels", "rename labels", "keep labels")
 
 cdef enum:
     MOST_PLANS = 4096       # then all are forgotten, and the filters with them
     MOST_REACHED = 16       # names that a label may become; beyond that it is taken to decide
-    ASKING = 32             # look-ups that take as long as a rule's function
-
-cdef enum:                  # in `known`
-    KNOWN_ADDRESS = 0
-    KNOWN_INSTANCE = 1
-    KNOWN_SCHEME = 2
-    KNOWN_INTERVAL = 3
-    KNOWN_TIMEOUT = 4
-    KNOWN_NAMES = 5
-
-
-@cython.final
-@cython.no_gc_clear     # freeing uses its references
-cdef class Step:
-    """A rule with its labels as symbols and its remembered outcomes."""
-
-    def __cinit__(self, Symbols symbols not None, rule, uint32_t bound=65536):
-        self.symbols = symbols
-        self.rule = rule
-        self.kind = KINDS_OF_RULES.index(rule.kind)
-        self.function = rule.function
-        self.source_count = len(rule.sources)
-        self.target_count = len(rule.targets)
-        self.hold_names(rule.sources, &self.sources)
-        self.hold_names(rule.targets, &self.targets)
-        self.prometheus = getattr(rule, "prometheus", False)
-        guard = getattr(rule, "guard", None)
-        if guard is not None:
-            self.guard = Step(symbols, _Condition(guard), bound)
-            self.guard_drops = guard.drops
-        cdef uint32_t results = 1
-        if self.kind == SET:
-            results = self.target_count
-        elif self.kind == SET_NAMED:
-            results = 2
-        # an outcome of a condition is a number; of the others symbols, ABSENT for no change
-        if self.kind == KEEP or self.kind == KEEP_LABELS:
-            self.memo = Memo(symbols, self.source_count if self.kind == KEEP else 1, 1, False, bound)
-        elif self.kind == SET or self.kind == SET_NAMED:
-            self.memo = Memo(symbols, self.source_count, results, True, bound)
-        else:
-            self.memo = Memo(symbols, 1, 1, True, bound, True)
-
-    def __dealloc__(self):
-        cdef uint32_t i
-        for i in range(self.source_count if self.sources != NULL else 0):
-            self.symbols.drop(self.sources[i])
-        for i in range(self.target_count if self.targets != NULL else 0):
-            self.symbols.drop(self.targets[i])
-        free(self.sources)
-        free(self.targets)
-
-    @property
-    def remembered(self) -> int:
-        """Outcomes remembered now, those of the `if` too."""
-        return len(self.memo) + (0 if self.guard is None else len(self.guard.memo))
-
-    @property
-    def given_up(self) -> bool:
-        """Whether remembering did not pay, and was stopped."""
-        return self.memo.given_up
-
-    cdef int hold_names(self, tuple names, uint32_t** to) except -1:
-        cdef uint32_t i = 0
-        to[0] = <uint32_t*> malloc((len(names) + 1) * sizeof(uint32_t))
-        if to[0] == NULL:
-            raise MemoryError
-        for name in names:
-            to[0][i] = self.symbols.intern_str(name)
-            self.symbols.hold(to[0][i])
-            i += 1
-        return 0
-
-    cdef int outcome(self, const uint32_t* key, uint32_t* result) except -1:
-        """The outcome for these ids, as many words as the rule has results; gives what effort it took."""
-        cdef uint32_t* found = self.memo.find(key)
-        if found != NULL:
-            memcpy(result, found, self.memo.results * sizeof(uint32_t))
-            return 1
-        self.ask(key, result)
-        self.memo.remember(key, result)
-        return ASKING
-
-    cdef bint reads(self, list names):
-        """Whether one of the names is among the sources."""
-        cdef uint32_t i
-        for i in range(self.source_count):
-            if self.sources[i] in names:
-                return True
-        return False
-
-    cdef int ask(self, const uint32_t* key, uint32_t* result) except -1:
-        """Runs the function."""
-        cdef uint32_t i
-        if self.kind >= COPY_LABELS:
-            answer = self.function(self.symbols.string(key[0]))
-            if self.kind == KEEP_LABELS:
-                result[0] = 1 if answer else 0
-            else:
-                result[0] = ABSENT if answer is None else self.symbols.intern_str(answer)
-            return 0
-        answer = self.function(tuple([self.symbols.string(key[i]) for i in range(self.source_count)]))
-        if self.kind == KEEP:
-            result[0] = 1 if answer else 0
-            return 0
-        for i in range(self.memo.results):
-            result[i] = ABSENT if answer is None else self.symbols.intern_str(answer[i])
-        return 0
-
-
-cdef inline bint begins(Symbol* symbol, const char* prefix, uint32_t length) noexcept:
-    return symbol.length >= length and same_bytes(symbol.text, prefix, length)
-
-
-class _Condition:
-    """An `if`, as a rule that keeps."""
-
-    kind = "keep"
-    targets = ()
-
-    def __init__(self, guard):
-        self.sources = guard.sources
-        self.function = guard.function
-        self.function_of_all = guard.function_of_all
 
 
 @cython.final
@@ -183,10 +60,13 @@ cdef class Relabeling(IdTable):
     `rules` are those of rules.py or steps made of them, which several relabelings may share; `defaults` are label names and values
     that the discovered labels override, and `instance` makes the label of that name out of an address and a scheme.
     `refusal` tells of an address, an interval and a timeout why a target with them cannot be scraped, or an empty text.
-    Without `filtered` all rules run for every target, which gives the same: tests compare.
+    Without `filtered` or `compiled` all rules run for every target, or every one that is kept, which gives the same: tests compare.
     """
 
-    def __cinit__(self, Symbols symbols not None, rules, defaults, instance, *, refusal=None, uint32_t bound=65536, bint filtered=True):
+    def __cinit__(
+        self, Symbols symbols not None, rules, defaults, instance, *,
+        refusal=None, uint32_t bound=65536, bint filtered=True, bint compiled=True,
+    ):
         cdef uint32_t i = 0
         self.bound = bound
         self.symbols = symbols
@@ -201,6 +81,14 @@ cdef class Relabeling(IdTable):
         for place, step in enumerate(self.steps):
             if filtered and ((<Step> step).kind == KEEP or (<Step> step).guard_drops):
                 self.filter_length = place + 1
+        for step in self.steps:
+            if (<Step> step).prometheus != self.prometheus:
+                compiled = False
+        self.list = LabelList(symbols, self.steps)
+        if compiled:
+            self.programs = Programs(self.shapes, self.list, self.steps, self.filter_length)
+            self.programs.known = self.known
+            self.programs.prometheus = self.prometheus
         self.filters = []
         self.variants = {}
         for name, value in defaults.items():
@@ -218,15 +106,6 @@ cdef class Relabeling(IdTable):
             self.default_values[i] = self.fixed(defaults[name])
             i += 1
             self.default_count = i
-        cdef uint32_t most = 1
-        for one in self.steps:
-            most = max(most, (<Step> one).source_count, (<Step> one).target_count, 2)
-            if (<Step> one).guard is not None:
-                most = max(most, (<Step> one).guard.source_count)
-        self.key = <uint32_t*> malloc(most * sizeof(uint32_t))
-        self.result = <uint32_t*> malloc(most * sizeof(uint32_t))
-        if self.key == NULL or self.result == NULL:
-            raise MemoryError
         self.known[KNOWN_ADDRESS] = self.fixed("__address__")
         self.known[KNOWN_INSTANCE] = self.fixed("instance")
         self.known[KNOWN_SCHEME] = self.fixed("__scheme__")
@@ -257,10 +136,6 @@ cdef class Relabeling(IdTable):
         free(self.dropped)
         index_free(&self.plan_index)
         free(self.plans)
-        free(self.env.names)
-        free(self.env.values)
-        free(self.key)
-        free(self.result)
 
     @property
     def rules(self) -> tuple:
@@ -295,13 +170,12 @@ cdef class Relabeling(IdTable):
     ) except? -2:
         """The same, added to `kept`; gives the next row, or -1."""
         cdef size_t i
-        cdef int64_t enough = NO_END if effort < 0 else self.effort + effort
+        cdef int64_t enough = NO_END if effort < 0 else self.list.effort + effort
         cdef uint32_t j
         cdef Row* part_row
         cdef Target* target
         cdef Plan* plan = NULL
-        cdef int verdict
-        cdef int count = self.step_count
+        cdef Labels labels
         cdef bint is_begun
         if batch.shapes is not self.shapes:
             raise ValueError("a batch of other symbols")
@@ -310,31 +184,50 @@ cdef class Relabeling(IdTable):
             part_row = &batch.rows[i]
             if part_row.kind != kind or part_row.profile != profile or part_row.key >= end:
                 continue
-            if self.effort >= enough:
+            if self.list.effort >= enough:
                 return <int64_t> i
             is_begun = False
             for j in range(part_row.first, part_row.first + part_row.count):
                 target = &batch.found[j]
-                self.seen += 1
                 if plan == NULL or plan.shape != target.shape:
                     plan = self.plan(target.shape)
-                verdict = self.verdict(plan, batch.values + target.values)
-                if verdict == 0:
-                    self.start(plan, batch.values + target.values, None)
-                    self.evaluated += 1
-                    verdict = 1 + self.run()
-                    if verdict == 0:
-                        verdict = self.finish()
-                        if verdict:
-                            verdict += count
-                if verdict:
-                    self.dropped[verdict - 1] += 1
+                labels = self.kept(plan, batch.values + target.values)
+                if labels is None:
                     continue
                 if not is_begun:
                     is_begun = True
                     kept.begin(part_row.key)
-                kept.add(target.ident, self.labels())
+                kept.add(target.ident, labels)
         return -1
+
+    cdef Labels kept(self, Plan* plan, const uint32_t* values):
+        """The final labels of one target, or None if it is dropped; counted as that."""
+        cdef Ending* ending
+        cdef Labels made
+        cdef uint32_t verdict = <uint32_t> self.verdict(plan, values)
+        self.seen += 1
+        if verdict == 0:
+            self.evaluated += 1
+            ending = self.ending_of(plan, values)
+            if ending != NULL and ending.verdict != UNKNOWN:
+                self.followed += 1
+                self.list.effort += self.step_count
+                verdict = ending.verdict
+                if verdict == KEPT:
+                    made = self.complete(plan.program, ending)
+                    if made is not None:
+                        return made
+                    verdict = self.step_count + 3
+            else:
+                self.start(plan, values, None)
+                verdict = <uint32_t> (1 + self.run())
+                if verdict == 0:
+                    verdict = <uint32_t> self.finish()
+                    if verdict == 0:
+                        return self.labels()
+                    verdict += self.step_count
+        self.dropped[verdict - 1] += 1
+        return None
 
     def steps_of(self, Labels labels not None) -> tuple[list, object]:
         """What each rule does to one target: (rule, labels before, labels after) up to the rule that drops it, then the final Labels,
@@ -351,21 +244,17 @@ cdef class Relabeling(IdTable):
         self.start(plan, labels.ids, None)
         seen = []
         for i in range(len(self.steps)):
-            before = self.listed()
-            dropped = self.apply(<Step> self.steps[i])
-            if self.env.count == 0 and not (<Step> self.steps[i]).prometheus:
+            before = self.list.listed()
+            dropped = self.list.apply(<Step> self.steps[i])
+            if self.list.count == 0 and not (<Step> self.steps[i]).prometheus:
                 dropped = 1
-            seen.append(((<Step> self.steps[i]).rule, before, [] if dropped else self.listed()))
+            seen.append(((<Step> self.steps[i]).rule, before, [] if dropped else self.list.listed()))
             if dropped:
                 return seen, i
         ending = self.finish()
         if ending:
             return seen, ("no label is left", "no address", self.symbols.string(self.refused))[ending - 1]
         return seen, self.labels()
-
-    cdef list listed(self):
-        cdef uint32_t i
-        return [(self.symbols.string(self.env.names[i]), self.symbols.string(self.env.values[i])) for i in range(self.env.count)]
 
     # ---- plans and filters ----
 
@@ -495,6 +384,8 @@ cdef class Relabeling(IdTable):
         self.plan_count -= 1
         plan.shape.weak -= 1
         self.shapes.drop_shape(plan.shape)
+        if plan.program != NULL:
+            self.programs.free_program(plan.program)
         free(plan.names)
         free(plan.places)
         free(plan.filtered)
@@ -526,6 +417,7 @@ cdef class Relabeling(IdTable):
         cdef uint32_t* found
         cdef Filter filter
         if plan.variant == NO_FILTER:
+            self.is_decided = False
             return 0
         filter = <Filter> self.filters[plan.variant]
         cdef bint same = plan.variant == self.asked_of
@@ -537,11 +429,14 @@ cdef class Relabeling(IdTable):
             filter.memo.count_hit()
             return self.answered
         self.asked_of = plan.variant
+        # also where the filter leaves the answer to the full run: what rules read from there on is the same for all targets of the shape
+        self.is_decided = True
         found = filter.memo.find(key)
         if found != NULL:
             self.answered = <int> found[0]
         elif filter.memo.given_up:
             self.answered = 0       # the rules run anyway
+            self.is_decided = False
         else:
             self.start(plan, values, filter)
             self.evaluated += 1
@@ -561,19 +456,46 @@ cdef class Relabeling(IdTable):
         cdef int32_t place = plan.places[position]
         return values[place] if place >= 0 else self.default_values[-1 - place]
 
+    # ---- programs ----
+
+    cdef Ending* ending_of(self, Plan* plan, const uint32_t* values) except? NULL:
+        """Where the program of its shape leads a target that the filter keeps; NULL: the rules have to run."""
+        cdef Ending* ending
+        if self.programs is None:
+            return NULL
+        if plan.program == NULL:
+            if not plan.is_kept:    # a shape of one target is not worth a program
+                plan.is_kept = True
+                return NULL
+            plan.program = self.programs.program(plan.shape.count)
+        self.programs.load(plan.program, values)
+        ending = self.programs.follow(plan.program, self.is_decided)
+        if ending == NULL and plan.program.traces < MOST_TRACES:
+            plan.program.traces += 1
+            ending = self.programs.trace(plan.program, plan.count, plan.names, plan.places, self.default_values)
+        return ending
+
+    cdef Labels complete(self, Program* program, Ending* ending):
+        """The labels of a target that was followed to this ending; None if it is refused."""
+        cdef uint32_t* slots = program.slots
+        if self.find_refusal is not None and self.refuse(slots[ending.address], slots[ending.interval], slots[ending.timeout]):
+            return None
+        if ending.instance:
+            slots[ending.instance] = self.instance(slots[ending.address], slots[ending.scheme])
+        return self.programs.labels(program, ending)
+
     # ---- running rules ----
 
     cdef int start(self, Plan* plan, const uint32_t* values, Filter filter) except -1:
         """All labels of a target, or those of the filter; in Prometheus an empty one is none."""
         cdef uint32_t i, value
-        self.env.count = 0
-        self.env.repeats = False
+        self.list.clear()
         for i in range(plan.count):
             if filter is None or self.is_filtered(filter, plan, i):
                 value = self.value_at(plan, values, i)
                 if value != EMPTY or not self.prometheus:
-                    self.push(plan.names[i], value)
-        self.env.given = self.env.count
+                    self.list.push(plan.names[i], value)
+        self.list.given = self.list.count
         return 0
 
     cdef int run(self) except -2:
@@ -582,7 +504,7 @@ cdef class Relabeling(IdTable):
         cdef Step step
         for i in range(self.step_count):
             step = <Step> self.steps[i]
-            if self.apply(step) or (self.env.count == 0 and not step.prometheus):
+            if self.list.apply(step) or (self.list.count == 0 and not step.prometheus):
                 return i
         return -1
 
@@ -595,169 +517,27 @@ cdef class Relabeling(IdTable):
         cdef Step step
         for i in range(self.filter_length):
             step = <Step> self.steps[i]
-            if self.apply(step):
+            if self.list.apply(step):
                 return i
-            if self.env.count == 0 and step.kind == KEEP_LABELS and not step.prometheus:
+            if self.list.count == 0 and step.kind == KEEP_LABELS and not step.prometheus:
                 return -1
-        return -1
-
-    cdef int apply(self, Step step) except -1:
-        """One rule; 1 if it drops the target."""
-        cdef uint32_t* key = self.key
-        cdef uint32_t* result = self.result
-        cdef uint32_t i, count
-        if step.guard is not None:
-            if self.env.repeats:
-                result[0] = self.guarded(step.guard)
-            else:
-                self.read(step.guard, key)
-                self.effort += step.guard.outcome(key, result)
-            if not result[0]:
-                return step.guard_drops
-        if step.kind <= KEEP:
-            self.read(step, key)
-            self.effort += step.outcome(key, result)
-            if step.kind == KEEP:
-                return not result[0]
-            if step.kind == SET_NAMED:
-                if result[0] != ABSENT:
-                    self.assign(result[0], result[1], step.prometheus)
-                return 0
-            for i in range(step.target_count):
-                if result[i] != ABSENT:
-                    self.assign(step.targets[i], result[i], step.prometheus)
-            return 0
-        count = self.env.count
-        if step.kind == KEEP_LABELS:
-            i = 0
-            while i < self.env.count:
-                self.effort += step.outcome(&self.env.names[i], result)
-                if result[0]:
-                    i += 1
-                else:
-                    self.remove(i)
-        elif step.kind == RENAME_LABELS:
-            for i in range(count):
-                key[0] = self.env.names[i]
-                self.effort += step.outcome(key, result)
-                if result[0] != key[0]:
-                    self.env.repeats = True     # perhaps
-                    self.env.names[i] = result[0]
-        elif step.prometheus:
-            return self.copy_snapshot(step, count)
-        else:
-            for i in range(count):
-                key[0] = self.env.names[i]
-                self.effort += step.outcome(key, result)
-                if result[0] != ABSENT and result[0] != key[0]:
-                    self.assign(result[0], self.env.values[i], False)
-        return 0
-
-    cdef uint32_t guarded(self, Step guard) except? 2:
-        """The outcome of an `if` where names may repeat: any of their values counts, and nothing is remembered."""
-        cdef uint32_t i, j
-        values = []
-        for i in range(guard.source_count):
-            found = [self.symbols.string(self.env.values[j]) for j in range(self.env.count) if self.env.names[j] == guard.sources[i]]
-            values.append(found or ("",))
-        return 1 if guard.rule.function_of_all(values) else 0
-
-    cdef int copy_snapshot(self, Step step, uint32_t count) except -1:
-        """Copies labels as they were before the rule; in Prometheus a label copied onto itself counts as set."""
-        cdef uint32_t i, result
-        copied = []
-        for i in range(count):
-            self.effort += step.outcome(&self.env.names[i], &result)
-            if result != ABSENT:
-                copied.append((result, self.env.values[i]))
-        for name, value in copied:
-            self.assign(name, value, True)
-        return 0
-
-    cdef int read(self, Step step, uint32_t* key) except -1:
-        """The values of a rule's sources; what is not there reads as empty."""
-        cdef uint32_t i
-        cdef int at
-        for i in range(step.source_count):
-            at = self.position(step.sources[i])
-            key[i] = EMPTY if at < 0 else self.env.values[at]
-        return 0
-
-    cdef int push(self, uint32_t name, uint32_t value) except -1:
-        cdef uint32_t* grown
-        if self.env.count == self.env.capacity:
-            self.env.capacity = self.env.capacity * 2 if self.env.capacity else 128
-            grown = <uint32_t*> realloc(self.env.names, self.env.capacity * sizeof(uint32_t))
-            if grown == NULL:
-                raise MemoryError
-            self.env.names = grown
-            grown = <uint32_t*> realloc(self.env.values, self.env.capacity * sizeof(uint32_t))
-            if grown == NULL:
-                raise MemoryError
-            self.env.values = grown
-        self.env.names[self.env.count] = name
-        self.env.values[self.env.count] = value
-        self.env.count += 1
-        return 0
-
-    cdef int assign(self, uint32_t name, uint32_t value, bint prometheus) except -1:
-        """Sets the first label of that name, or adds one.
-
-        In Prometheus an empty value takes the label away, and what rules have set comes after what there was before.
-        """
-        cdef int at = self.position(name)
-        if at < 0:
-            return 0 if prometheus and value == EMPTY else self.push(name, value)
-        if prometheus and (value == EMPTY or <uint32_t> at < self.env.given):
-            self.remove(<uint32_t> at)
-            return 0 if value == EMPTY else self.push(name, value)
-        self.env.values[at] = value
-        return 0
-
-    cdef void remove(self, uint32_t at) noexcept:
-        cdef uint32_t i
-        for i in range(at, self.env.count - 1):
-            self.env.names[i] = self.env.names[i + 1]
-            self.env.values[i] = self.env.values[i + 1]
-        self.env.count -= 1
-        self.env.given -= at < self.env.given
-
-    cdef int position(self, uint32_t name) noexcept:
-        """The first label of that name, or -1."""
-        cdef uint32_t i
-        for i in range(self.env.count):
-            if self.env.names[i] == name:
-                return <int> i
         return -1
 
     cdef int finish(self) except -1:
         """Takes away empty labels, __meta_ and __tmp; sets `instance`. 1: no label is left; 2: no address; 3: a refusal."""
-        cdef uint32_t i
-        cdef bint left = False
-        cdef uint32_t count = self.env.count
+        cdef int ending = self.list.strip(self.known[KNOWN_ADDRESS])
         cdef uint32_t address
-        cdef int at
-        self.env.count = 0
-        for i in range(count):
-            if self.env.values[i] != EMPTY and self.env.names[i] != EMPTY and not begins(self.symbols.at(self.env.names[i]), b"__meta_", 7):
-                left = True
-                if not begins(self.symbols.at(self.env.names[i]), b"__tmp", 5):
-                    self.env.names[self.env.count] = self.env.names[i]
-                    self.env.values[self.env.count] = self.env.values[i]
-                    self.env.count += 1
-        if not left:
-            return 1
-        at = self.position(self.known[KNOWN_ADDRESS])
-        if at < 0:
-            return 2
-        address = self.env.values[at]
-        if self.find_refusal is not None and self.refuse(address):
-            return 3
-        if self.position(self.known[KNOWN_INSTANCE]) < 0:
-            self.push(self.known[KNOWN_INSTANCE], self.instance(address))
+        if ending:
+            return ending
+        address = self.list.value_of(self.known[KNOWN_ADDRESS])
+        if self.find_refusal is not None:
+            if self.refuse(address, self.list.value_of(self.known[KNOWN_INTERVAL]), self.list.value_of(self.known[KNOWN_TIMEOUT])):
+                return 3
+        if self.list.position(self.known[KNOWN_INSTANCE]) < 0:
+            self.list.push(self.known[KNOWN_INSTANCE], self.instance(address, self.list.value_of(self.known[KNOWN_SCHEME])))
         return 0
 
-    cdef uint32_t instance(self, uint32_t address) except 0:
+    cdef uint32_t instance(self, uint32_t address, uint32_t scheme) except 0:
         """The value of `instance`: in both dialects an address with a port, and with neither scheme nor path, as it is."""
         cdef Symbol* symbol = self.symbols.at(address)
         cdef uint32_t[2] key
@@ -765,7 +545,7 @@ cdef class Relabeling(IdTable):
         cdef uint32_t* found
         if memchr(symbol.text, b":", symbol.length) != NULL and memchr(symbol.text, b"/", symbol.length) == NULL:
             return address
-        key[0], key[1] = address, self.value_of(self.known[KNOWN_SCHEME])
+        key[0], key[1] = address, scheme
         found = self.instances.find(key)
         if found != NULL:
             return found[0]
@@ -773,11 +553,11 @@ cdef class Relabeling(IdTable):
         self.instances.remember(key, &result)
         return result
 
-    cdef int refuse(self, uint32_t address) except -1:
+    cdef int refuse(self, uint32_t address, uint32_t interval, uint32_t timeout) except -1:
         """Whether a target with this address, and its interval and timeout, is refused; `refused` has the reason."""
         cdef uint32_t[3] key
         cdef uint32_t* found
-        key[0], key[1], key[2] = address, self.value_of(self.known[KNOWN_INTERVAL]), self.value_of(self.known[KNOWN_TIMEOUT])
+        key[0], key[1], key[2] = address, interval, timeout
         found = self.refusals.find(key)
         if found == NULL:
             self.refused = self.symbols.intern_str(self.find_refusal(*[self.symbols.string(key[i]) for i in range(3)]))
@@ -786,20 +566,16 @@ cdef class Relabeling(IdTable):
             self.refused = found[0]
         return self.refused != EMPTY
 
-    cdef uint32_t value_of(self, uint32_t name) noexcept:
-        """Empty if there is no such label."""
-        cdef int at = self.position(name)
-        return EMPTY if at < 0 else self.env.values[at]
-
-    cdef object labels(self):
+    cdef Labels labels(self):
         """The labels as they are now."""
-        cdef Layout* layout = self.shapes.layout(self.env.names, self.env.count)
+        cdef Layout* layout = self.shapes.layout(self.list.names, self.list.count)
+        cdef Labels made
         cdef uint32_t* values = <uint32_t*> malloc((layout.shape.count + 1) * sizeof(uint32_t))
         cdef uint32_t i
         if values == NULL:
             raise MemoryError
         for i in range(layout.shape.count):
-            values[i] = self.env.values[(layout.words + layout.count)[i]]
+            values[i] = self.list.values[(layout.words + layout.count)[i]]
         made = new_labels(self.shapes, layout.shape, values)
         free(values)
         return made

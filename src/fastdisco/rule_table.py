@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from weakref import WeakValueDictionary
 
 from ._core import Symbols
-from ._relabel import Relabeling, Step
+from ._relabel import Relabeling
+from ._steps import Step
 from .errors import ConfigError
 from .regexes import Runs
 from .relabel_config import VICTORIAMETRICS_ACTIONS, RelabelConfig

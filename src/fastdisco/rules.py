@@ -20,6 +20,7 @@ Values = Sequence[str]
 
 # What a rule does with the outcome of its function.
 SET = "set"  # outcome: a value for each of `targets`, or None for no change
+COPY_VALUE = "copy value"  # a SET whose outcome is always the value of its one source
 SET_NAMED = "set named"  # outcome: (label, value), or None for no change
 KEEP = "keep"  # outcome: whether the target is kept
 COPY_LABELS = "copy labels"  # function of each label's name; outcome: the name to copy to, or None
@@ -85,11 +86,15 @@ def compile_rule(config: RelabelConfig, dialect: str, runs: Runs) -> Rule:
     match action:
         case "replace" if prometheus:
             kind, function = _prometheus_replace(config, anchored(), template)
-            return made(kind, function, writes=(config.target_label,) if kind == SET else ())
+            if kind == SET and len(sources) == 1 and (expression, template.text) == ("(.*)", "$1"):
+                kind = COPY_VALUE
+            return made(kind, function, writes=() if kind == SET_NAMED else (config.target_label,))
         case "replace":
             references = _references(template.text)
             kind, function = _victoriametrics_replace(config, anchored(), template, references, is_default=is_default)
-            return made(kind, function, reads=sources + references, writes=(config.target_label,) if kind == SET else ())
+            if kind == SET and len(sources) == 1 and is_default and template.text == "$1":
+                kind = COPY_VALUE
+            return made(kind, function, reads=sources + references, writes=() if kind == SET_NAMED else (config.target_label,))
         case "replace_all":
             search = Search(expression, runs)
 
