@@ -97,7 +97,7 @@ class Handler(ResponseHandler):
 class ChunkReader(asyncio.BufferedProtocol):
     """Has a connection as long as plain chunks come; the end, and whatever else there is, goes to aiohttp's parser.
 
-    Reading stops while the buffer is full and nobody takes.
+    While the buffer is full and nobody takes, reading stops; silence is counted only while somebody waits.
     """
 
     def __init__(self, handler: Handler, transport: asyncio.Transport, total: AbstractContextManager[Any], dechunker: Dechunker) -> None:
@@ -107,10 +107,11 @@ class ChunkReader(asyncio.BufferedProtocol):
         self._dechunker = dechunker
         self._paused = False
         self._waiter: asyncio.Future[None] | None = None
+        handler._drop_timeout()
         transport.set_protocol(self)
 
     async def read(self) -> memoryview | None:
-        """Bytes of the body, valid until the next call; None: what follows, if anything, is aiohttp's to give. TimeoutError by the total."""
+        """Bytes of the body, valid until the next call; None: what follows, if anything, is aiohttp's. TimeoutError by the total."""
         while self._handler is not None:
             if (taken := self._dechunker.take()) is not None:
                 return taken
@@ -119,8 +120,8 @@ class ChunkReader(asyncio.BufferedProtocol):
                 break
             if self._paused:
                 self._paused = False
-                self._handler.start_timeout()
                 self._transport.resume_reading()
+            self._handler.start_timeout()
             self._waiter = asyncio.get_running_loop().create_future()
             try:
                 with self._total:
@@ -150,12 +151,10 @@ class ChunkReader(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         assert self._handler is not None
-        if self._dechunker.received(nbytes):
-            self._handler.start_timeout()
-        else:
+        self._handler._drop_timeout()
+        if not self._dechunker.received(nbytes):
             self._paused = True
             self._transport.pause_reading()
-            self._handler._drop_timeout()
         self._wake()
 
     def eof_received(self) -> None:
