@@ -57,6 +57,7 @@ class Handler(ResponseHandler):
         if end < 0:
             self._last = seen[1 - len(_HEAD_END) :]
             super().data_received(data)
+            self._begun = None  # by bare newlines, if at all
             return
         end += len(_HEAD_END) - len(self._last)
         self._last, self._begun = b"", None
