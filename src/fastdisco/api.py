@@ -23,7 +23,8 @@ from .errors import ApiError, NetworkError
 from .metrics import Metrics
 from .version import __version__
 
-_READ_BUFFER = 512 << 10  # half a core's own cache; events that wait are taken together, so that what they changed is rendered together
+# As much as is decoded between two turns of the loop; events that wait are taken together, so that what they changed is rendered together.
+_READ_BUFFER = 1 << 20
 # administrators tell clients apart by it; one that starts like a browser's or curl's would get pretty-printed JSON
 _USER_AGENT = f"fastdisco/{__version__}"
 _ERROR_BODY = 64 << 10  # a Status is far below 1 KiB; whatever is longer is a proxy's page
