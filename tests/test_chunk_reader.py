@@ -347,3 +347,13 @@ def test_a_tunnel_of_a_proxy_changes_nothing(runner: Callable[[Coroutine[Any, An
         await asyncio.gather(*filter(None, tunnels))
 
     runner(main())
+
+
+async def test_without_what_it_relies_on_everything_is_read_by_aiohttp(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another version of aiohttp costs speed and nothing else."""
+    monkeypatch.setattr("fastdisco.chunk_reader._RELIED_ON", ("no_such_name",))
+    async with talk(tls=False) as (server, client):
+        server.on("list", PATH, Bytes(WATCH_HEAD + FRAMES + LAST))
+        async with client.stream(PATH) as body:
+            assert not reads_past_aiohttp(body)
+            assert await whole(body) == DATA
