@@ -15,7 +15,7 @@ BENCH = ROOT / "bench"
 ORDER = """
 version errors sections config metrics backoff
 relabel_config regexes graphite series_selector rules target_labels scrape_config label_names kubeconfig configuration
-proxies auth api
+proxies auth _dechunker chunk_reader api
 _scan _bytes _index _fields _core _parse _json url_reader recovery url_watcher
 _labels _parts _batch _writer _targets _endpoints _render roles
 _memo _steps _label_list _programs _relabel rule_table absence explanation

@@ -17,13 +17,14 @@ import orjson
 from yarl import URL
 
 from .auth import Connection, Credentials, Trust
+from .chunk_reader import ChunkReader, Connector
 from .config import without_secrets
 from .errors import ApiError, NetworkError
 from .metrics import Metrics
 from .version import __version__
 
-_READ_BUFFER = 64 << 10  # a quarter of what a socket gives at once to uvloop: each piece is taken alone, and none has to be joined
-_WATCH_BUFFER = 512 << 10  # events that wait are taken together, so that what they changed is rendered together
+# As much as is decoded between two turns of the loop; events that wait are taken together, so that what they changed is rendered together.
+_READ_BUFFER = 1 << 20
 # administrators tell clients apart by it; one that starts like a browser's or curl's would get pretty-printed JSON
 _USER_AGENT = f"fastdisco/{__version__}"
 _ERROR_BODY = 64 << 10  # a Status is far below 1 KiB; whatever is longer is a proxy's page
@@ -55,7 +56,7 @@ class ApiClient:
         self._credentials = Credentials(connection)
         self._trust = Trust(connection.tls_config) if self._base.startswith("https:") else None
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, socket_factory=_open_socket),
+            connector=Connector(limit=0, socket_factory=_open_socket),
             headers={"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": _USER_AGENT},
             cookie_jar=aiohttp.DummyCookieJar(),
         )
@@ -68,15 +69,12 @@ class ApiClient:
         *,
         read_timeout: float | None = None,
         total_timeout: float | None = None,
-        watch: bool = False,
     ) -> AsyncIterator[Body]:
         """The body of a successful answer, as it arrives; left early, its connection is cut at once.
 
-        `read_timeout` bounds the seconds without a byte, `total_timeout` the whole; None: no bound. Of a `watch` chunks are larger
-        when there is much to read.
+        `read_timeout` bounds the seconds without a byte, `total_timeout` the whole; None: no bound.
         """
-        buffer = _WATCH_BUFFER if watch else _READ_BUFFER
-        body = await self._request(path, params or {}, self._timeout(read_timeout, total_timeout), buffer)
+        body = await self._request(path, params or {}, self._timeout(read_timeout, total_timeout))
         try:
             yield body
         finally:
@@ -85,7 +83,7 @@ class ApiClient:
     async def get(self, path: str, params: Mapping[str, str] | None = None, *, total_timeout: float | None = None) -> bytes:
         """A whole body."""
         async with self.stream(path, params, read_timeout=self._read_timeout, total_timeout=total_timeout) as body:
-            return b"".join([chunk async for chunk in body])
+            return b"".join([bytes(chunk) async for chunk in body])
 
     def metadata_only(self) -> ApiClient:
         """The same session, asking for no more of objects than their metadata; a server that cannot do that sends all of them."""
@@ -101,12 +99,12 @@ class ApiClient:
         # aiohttp's `sock_connect` covers TCP and TLS together; `connect` covers the answer of a proxy as well.
         return aiohttp.ClientTimeout(total=total, sock_read=read, sock_connect=self._connect_timeout, connect=3 * self._connect_timeout)
 
-    async def _request(self, path: str, params: Mapping[str, str], timeout: aiohttp.ClientTimeout, buffer: int) -> Body:
+    async def _request(self, path: str, params: Mapping[str, str], timeout: aiohttp.ClientTimeout) -> Body:
         """After a 401 the credentials are read again and tried once more: they may have been rotated a moment ago."""
-        body = await self._send(path, params, timeout, buffer)
+        body = await self._send(path, params, timeout)
         if body.status == 401 and self._credentials.refused():
             body.abort()
-            body = await self._send(path, params, timeout, buffer)
+            body = await self._send(path, params, timeout)
         if not 200 <= body.status < 300:
             try:
                 raise api_error(body.status, await self._read_error(body), body.headers.get("Retry-After"))
@@ -114,14 +112,14 @@ class ApiClient:
                 body.abort()
         return body
 
-    async def _send(self, path: str, params: Mapping[str, str], timeout: aiohttp.ClientTimeout, buffer: int) -> Body:
+    async def _send(self, path: str, params: Mapping[str, str], timeout: aiohttp.ClientTimeout) -> Body:
         try:
             response = await self._session.get(
                 URL(self._base + path),
                 params=params,
                 headers=self._credentials.headers() | (_metadata_of(params) if self._metadata_only else {}),
                 timeout=timeout,
-                read_bufsize=buffer,
+                read_bufsize=_READ_BUFFER,
                 ssl=await self._trust.context() if self._trust else True,
                 server_hostname=(self._trust and self.connection.tls_config.server_name) or None,
                 proxy=self.connection.proxy_url or None,
@@ -159,18 +157,23 @@ def _metadata_of(params: Mapping[str, str]) -> dict[str, str]:
 
 
 class Body:
-    """An answer's bytes, in chunks as large as the socket gave them; one that ends too early raises NetworkError."""
+    """An answer's bytes, in pieces as large as there are, each valid until the next; one that ends too early raises NetworkError."""
 
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         self.status = response.status
         self.headers: Mapping[str, str] = response.headers
         self._response = response
+        self._chunks: ChunkReader | None = getattr(response.connection and response.connection.protocol, "chunks", None)
 
-    def __aiter__(self) -> AsyncIterator[bytes]:
+    def __aiter__(self) -> AsyncIterator[bytes | memoryview]:
         return self
 
-    async def __anext__(self) -> bytes:
+    async def __anext__(self) -> bytes | memoryview:
         try:
+            if self._chunks is not None:
+                if (taken := await self._chunks.read()) is not None:
+                    return taken
+                self._chunks = None
             chunk = await self._response.content.readany()
         except _FAILURES as error:
             raise _network_error(error) from error
@@ -181,6 +184,8 @@ class Body:
     def abort(self) -> None:
         """Cut the connection unless all has been read; whoever waits for a chunk gets a NetworkError."""
         connection = self._response.connection
+        if self._chunks is not None:
+            self._chunks.close()
         # Closing would wait for the peer's TLS goodbye, under uvloop for up to 30 s.
         if connection is not None and connection.transport is not None:
             connection.transport.abort()

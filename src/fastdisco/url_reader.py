@@ -150,7 +150,7 @@ class URLReader:
             # The token stands for the version as well; servers refuse the two together.
             query = {**selectors, **page, "continue": token}
 
-    async def _feed(self, chunk: bytes) -> int:
+    async def _feed(self, chunk: bytes | memoryview) -> int:
         self.last_contact = time.time()
         self._totals.bytes_received += len(chunk)
         step, items = self._timings.feed_slice, 0

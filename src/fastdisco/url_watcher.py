@@ -214,7 +214,6 @@ class URLWatcher:
                 self._selectors | params,
                 read_timeout=self._timings.silent_after,
                 total_timeout=seconds + self._timings.watch_grace,
-                watch=True,
             ) as body:
                 self._opened = self._now()
                 self._settle(listed=self.listed, refused=None)
