@@ -118,7 +118,7 @@ def _measure(arguments: argparse.Namespace) -> int:
 
 def _compile_modules() -> None:
     """An installed package has its bytecode. In a checkout it may be missing, or old: then each run would begin with the compiler."""
-    for folder in (*fastdisco.__path__, Path(__file__).parent):
+    for folder in (Path(fastdisco.__file__).parent, Path(__file__).parent):
         compileall.compile_dir(folder, quiet=2)  # nothing where it is there; a folder that must not be written stays as it is
 
 
