@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from ._batch import Batch
     from ._labels import Labels
     from ._subscriber import Subscriber
-    from .metrics import Live, Metrics
+    from .metrics import Metrics
+    from .totals import Live
 
 logger = logging.getLogger("fastdisco")
 

@@ -13,7 +13,7 @@ import orjson
 from .api import ApiClient, Body, api_error
 from .backoff import Allowance
 from .errors import ApiError, DecodeError, NetworkError
-from .metrics import RoleTotals
+from .totals import RoleTotals
 
 if TYPE_CHECKING:
     from ._json import Decoder
