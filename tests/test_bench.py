@@ -320,7 +320,7 @@ async def test_the_engine_is_believed_only_if_its_targets_are_the_server_s(
     jobs: list[dict[str, Any]] = [{"name": "all"}, {"name": "one", "app": app}]
     figures = await engine.measure(began=time.monotonic(), url=server.url, jobs=jobs)
     assert figures["wall"] > 0
-    monkeypatch.setattr(engine, "digest", lambda _: "0" * 16)
+    monkeypatch.setattr("fastdisco.synthetic.digests.digest", lambda _: "0" * 16)
     with pytest.raises(RunError, match="wrong answer: job all has"):
         await engine.measure(began=time.monotonic(), url=server.url, jobs=jobs)
 

@@ -553,15 +553,6 @@ def test_nobody_has_to_read_the_help() -> None:
         assert process.returncode == 0
 
 
-def test_importing_fastdisco_loads_little() -> None:
-    """No YAML, templates, tables or web server; of the command's own modules none."""
-    code = "import fastdisco, sys; print(*sorted(sys.modules))"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    heavy = ("yaml", "jinja2", "rich", "bcrypt", "argparse", "aiohttp.web", "fastdisco.cli", "fastdisco.sidecar", "fastdisco.synthetic")
-    assert "fastdisco.discovery" in loaded
-    assert not [name for name in loaded if name in heavy]
-
-
 # ---- run ----
 
 

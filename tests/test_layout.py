@@ -13,7 +13,7 @@ BENCH = ROOT / "bench"
 
 # bytes → events → objects → targets → jobs → export, one group of modules per row.
 ORDER = """
-version errors sections config metrics backoff
+version errors sections config totals exposition metrics backoff
 relabel_config regexes graphite series_selector rules target_labels scrape_config label_names kubeconfig configuration
 proxies auth _dechunker chunk_reader api
 _scan _bytes _index _fields _core _parse _json url_reader recovery url_watcher

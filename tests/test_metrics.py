@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import pytest
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
-from fastdisco.metrics import RESTART_REASONS, Live, Metrics
+from fastdisco.metrics import Metrics
+from fastdisco.totals import RESTART_REASONS, Live
 
 
 @dataclass
@@ -119,6 +120,17 @@ def test_gauges_fall_and_counters_stay_when_a_source_goes() -> None:
         assert value(metrics.registry, gauge, role="pod") == 0
     assert value(metrics.registry, "subscribers", role="pod", status="working") == 0
     assert value(metrics.registry, "last_contact_timestamp_seconds", role="pod") is None
+
+
+def test_a_registry_of_its_own_tells_of_all_that_was_whenever_it_is_first_asked_for() -> None:
+    """Also when all is over: counters stay, gauges have fallen."""
+    metrics = Metrics()
+    metrics.add_source(Group())
+    metrics.count_request("200")
+    metrics.close()
+    assert value(metrics.registry, "objects_added_total", role="pod") == 5
+    assert value(metrics.registry, "requests_total", code="200") == 1
+    assert value(metrics.registry, "objects", role="pod") == value(metrics.registry, "group_watchers") == 0
 
 
 def test_several_discoveries_share_a_registry() -> None:

@@ -151,7 +151,9 @@ async def test_two_discoveries_on_one_registry_add_up() -> None:
         assert metrics["objects_added_total{pod}"] == 6
         assert metrics["scrape_works{pod}"] == metrics["objects{pod}"] == 5
         assert metrics["group_watchers"] == 1
-        assert it.discovery.metrics._exposition._parts == [it.discovery.metrics]
+        exposition = it.discovery.metrics._exposition
+        assert exposition is not None
+        assert exposition._parts == [it.discovery.metrics]
 
 
 async def test_works_are_counted_through_changes() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import random
 import re
 from collections import Counter
@@ -847,7 +846,8 @@ async def test_a_job_whose_rules_fail_holds_no_other_up() -> None:
             raise ZeroDivisionError("of a test")
 
         assert relabeling is not None
-        broken.relabeling = Relabeling(it.group._symbols, [dataclasses.replace(relabeling.rules[0], kind="set", function=fail)], {}, lambda *_: "")
+        failing = relabeling.rules[0]._replace(kind="set", function=fail)
+        broken.relabeling = Relabeling(it.group._symbols, [failing], {}, lambda *_: "")
         for job in jobs:
             await job.synced()
         assert [len(job.scrape_works()) for job in jobs] == [6, 0, 6]

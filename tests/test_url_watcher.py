@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from fastdisco.metrics import Live
+from fastdisco.totals import Live
 from fastdisco.url_watcher import State, Timings
 
 from .replay import (

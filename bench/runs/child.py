@@ -8,9 +8,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..cases import Figures
+if TYPE_CHECKING:
+    from ..cases import Figures
 
 
 class RunError(Exception):

@@ -11,14 +11,13 @@ from weakref import ref
 
 from ._subscriber import Subscriber
 from ._works import Works
-from .absence import why_no_target
 from .changes import Change, Reader
 from .errors import NotSynced
-from .explanation import Explanation, explain_target
 
 if TYPE_CHECKING:
     from ._labels import Labels
     from ._relabel import Relabeling
+    from .explanation import Explanation
     from .group_watcher import GroupWatcher
     from .relabel_config import RelabelConfig
 
@@ -189,6 +188,9 @@ class APIWatcher:
         """What became of an object, for each of the job's configurations: its targets and what each rule did to them, or why there
         are none. The namespace of a node is empty.
         """
+        from .absence import why_no_target
+        from .explanation import Explanation, explain_target
+
         found = []
         for group, subscriber in self._subscribers:
             labels = group.discovered(subscriber, namespace, name)

@@ -15,8 +15,6 @@ from time import monotonic
 
 from .config import Authorization, BasicAuth, KubernetesSDConfig, TLSConfig, is_plain
 from .errors import ConfigError, NetworkError
-from .kubeconfig import with_kubeconfig
-from .proxies import bypasses, proxy_of_environment
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _TOKEN_AGE = 60.0  # as client-go: a rotated token is noticed within a minute even where the time of the file does not tell
@@ -44,6 +42,8 @@ def resolve(
     What the configuration says about credentials and trust wins over what the pod is given.
     """
     if config.kubeconfig_file:
+        from .kubeconfig import with_kubeconfig
+
         config = with_kubeconfig(config)
     tls_config = config.tls_config or TLSConfig()
     api_server, authorization = config.api_server.rstrip("/"), config.authorization
@@ -58,12 +58,17 @@ def resolve(
             authorization = Authorization(credentials_file=str(service_account / "token"))
         if not (tls_config.ca or tls_config.ca_file or tls_config.insecure_skip_verify):
             tls_config = replace(tls_config, ca_file=str(service_account / "ca.crt"))
-    proxy_url = config.proxy_url
+    return Connection(api_server, _proxy_url(config, api_server, environ), authorization, config.basic_auth, tls_config, config.headers)
+
+
+def _proxy_url(config: KubernetesSDConfig, api_server: str, environ: Mapping[str, str]) -> str:
+    if not config.proxy_from_environment and not config.no_proxy:
+        return config.proxy_url
+    from .proxies import bypasses, proxy_of_environment
+
     if config.proxy_from_environment:
-        proxy_url = proxy_of_environment(api_server, environ)
-    elif config.no_proxy and bypasses(api_server, config.no_proxy):
-        proxy_url = ""
-    return Connection(api_server, proxy_url, authorization, config.basic_auth, tls_config, config.headers)
+        return proxy_of_environment(api_server, environ)
+    return "" if bypasses(api_server, config.no_proxy) else config.proxy_url
 
 
 def own_namespace(*, service_account: Path = SERVICE_ACCOUNT) -> str:

@@ -28,12 +28,12 @@ _REFUSED = {
     ), "not supported"),
 }  # fmt: skip
 _NO_EFFECT = ("follow_redirects", "enable_http2")  # accepted because configurations have them; in the peers they have no effect either
-_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")  # a label of RFC 1123
-_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_NAMESPACE = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"  # a label of RFC 1123
+_HEADER_NAME = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _RESERVED_HEADERS = ("authorization", "host", "accept-encoding", "connection", "content-length", "content-type", "user-agent")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
-_CERTIFICATE = re.compile(r"-----BEGIN (TRUSTED |X509 )?CERTIFICATE-----.+-----END ", re.DOTALL)
-_KEY = re.compile(r"-----BEGIN ([A-Z]+ )?PRIVATE KEY-----.+-----END ", re.DOTALL)
+_CERTIFICATE = r"(?s)-----BEGIN (TRUSTED |X509 )?CERTIFICATE-----.+-----END "
+_KEY = r"(?s)-----BEGIN ([A-Z]+ )?PRIVATE KEY-----.+-----END "
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Namespaces:
     def __post_init__(self) -> None:
         _tuple(self, "names")
         for index, name in enumerate(self.names):
-            if not _NAMESPACE.fullmatch(name):
+            if not re.fullmatch(_NAMESPACE, name):
                 raise ConfigError(f"names[{index}]: {name!r} is no name of a namespace")
 
 
@@ -130,7 +130,7 @@ class TLSConfig:
         if bool(self.cert or self.cert_file) != bool(self.key or self.key_file):
             raise ConfigError("key_file: missing beside a cert" if self.cert or self.cert_file else "cert_file: missing beside a key")
         for name, text, pem in (("ca", self.ca, _CERTIFICATE), ("cert", self.cert, _CERTIFICATE), ("key", self.key, _KEY)):
-            if text and not pem.search(text):
+            if text and not re.search(pem, text):
                 raise ConfigError(f"{name}: must be PEM, with its BEGIN and END lines; the name of a file is for {name}_file")
         try:
             good = is_plain(self.server_name.encode("idna").decode())
@@ -184,7 +184,7 @@ class KubernetesSDConfig:
             raise ConfigError("no_proxy: means nothing without proxy_url")
         for index, header in enumerate(self.headers):
             name, colon, value = header.partition(":")
-            if not colon or not _HEADER_NAME.fullmatch(name.strip()):
+            if not colon or not re.fullmatch(_HEADER_NAME, name.strip()):
                 raise ConfigError(f'headers[{index}]: must be of the form "Name: value"')
             _check_plain(f"headers[{index}]", value.replace("\t", " "))
         if not 1.0 <= self.api_server_timeout < math.inf:

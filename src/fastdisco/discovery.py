@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -22,7 +21,6 @@ from .relabel_config import RelabelConfig
 from .roles import RESOURCES, SELECTORS, kinds_of, profile_of
 from .rule_table import RuleTable
 from .target_labels import TargetDefaults, default_labels
-from .thread import DiscoveryThread
 from .url_watcher import Timings
 
 if TYPE_CHECKING:
@@ -30,6 +28,7 @@ if TYPE_CHECKING:
 
     from ._labels import Labels
     from ._relabel import Relabeling
+    from .thread import DiscoveryThread
 
 logger = logging.getLogger("fastdisco")
 
@@ -66,6 +65,8 @@ class Discovery:
     @classmethod
     def run_in_thread(cls, **options: Any) -> DiscoveryThread:
         """The same for synchronous programs: a discovery, made with these options, whose loop runs in a thread of its own."""
+        from .thread import DiscoveryThread  # it brings in uvloop
+
         return DiscoveryThread(lambda: cls(**options))
 
     async def __aenter__(self) -> Self:
@@ -310,4 +311,4 @@ def _is_text(name: str) -> bool:
 
 def _with_timeout(timings: Timings, api_server_timeout: float) -> Timings:
     default = KubernetesSDConfig.__dataclass_fields__["api_server_timeout"].default
-    return timings if api_server_timeout == default else replace(timings, api_server_timeout=api_server_timeout)
+    return timings if api_server_timeout == default else timings._replace(api_server_timeout=api_server_timeout)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
@@ -27,15 +26,15 @@ if TYPE_CHECKING:
     from ._batch import Batch
     from ._labels import Labels
     from ._subscriber import Subscriber
-    from .metrics import Live, Metrics
+    from .metrics import Metrics
+    from .totals import Live
 
 logger = logging.getLogger("fastdisco")
 
 _SWEPT_BETWEEN = 2000  # ids of strings looked at between two batches: a fraction of a millisecond
 
 
-@dataclass(frozen=True, slots=True)
-class GroupKey:
+class GroupKey(NamedTuple):
     """All of a configuration that changes a request or its timing; jobs for which it is equal share a group."""
 
     connection: Connection
@@ -48,8 +47,7 @@ class GroupKey:
     relist_interval: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
+class Pace(NamedTuple):
     """How long the group works between two turns of the loop, and how long it stays without a job; tests change them."""
 
     slice_seconds: float = 0.004

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -40,11 +39,13 @@ class Template:
         return "".join(part if isinstance(part, str) else groups(part[0]) for part in self._parts)
 
 
-@dataclass(slots=True)
 class Runs:
     """How often RE2 has run; for tests and for `explain`."""
 
-    count: int = 0
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0
 
 
 class Pattern:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 from .errors import ConfigError
@@ -152,7 +151,11 @@ def _number(value: str | float) -> str:
     """As Go writes it: 1.0 is 1, and there is no exponent."""
     if isinstance(value, int) and not -_LONGEST_INTEGER < value < _LONGEST_INTEGER:
         raise ConfigError("an integer of so many digits must be in quotes")
-    return f"{Decimal(repr(value)).normalize():f}" if isinstance(value, float) and math.isfinite(value) else str(value)
+    if isinstance(value, float) and math.isfinite(value):
+        from decimal import Decimal
+
+        return f"{Decimal(repr(value)).normalize():f}"
+    return str(value)
 
 
 def _modulus(value: object) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 from urllib.parse import quote
 
 from .config import AttachMetadata
@@ -17,8 +17,7 @@ PROMETHEUS = 32
 profile."""
 
 
-@dataclass(frozen=True, slots=True)
-class Resource:
+class Resource(NamedTuple):
     """Where a kind of object is found; API groups newest version first."""
 
     groups: tuple[str, ...]

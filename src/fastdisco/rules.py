@@ -5,16 +5,13 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import xxhash
 
 from .errors import ConfigError
-from .graphite import GraphiteTemplate, expand_matches
 from .regexes import Groups, Pattern, Runs, Search, Template, compile_re2, matches_anything, no_groups
 from .relabel_config import VICTORIAMETRICS_ACTIONS, RelabelConfig
-from .series_selector import SeriesSelector
 
 Values = Sequence[str]
 
@@ -28,8 +25,7 @@ RENAME_LABELS = "rename labels"  # the same, renaming; outcome: the new name
 KEEP_LABELS = "keep labels"  # function of each label's name; outcome: whether the label is kept
 
 
-@dataclass(frozen=True, slots=True)
-class Guard:
+class Guard(NamedTuple):
     """The `if` of a rule."""
 
     sources: tuple[str, ...]
@@ -40,8 +36,7 @@ class Guard:
     """`keep` drops the target where its `if` does not match; other rules are passed over."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(NamedTuple):
     """A rule as run. `function` is pure, so its outcome may be remembered for the values that it was given."""
 
     config: RelabelConfig
@@ -226,6 +221,8 @@ def _filled(text: str, values: dict[str, str]) -> str:
 
 
 def _graphite(config: RelabelConfig) -> Callable[[Values], tuple[str, ...] | None]:
+    from .graphite import GraphiteTemplate, expand_matches
+
     template = GraphiteTemplate(config.match)
     texts = [text for _, text in config.labels]
 
@@ -239,6 +236,8 @@ def _graphite(config: RelabelConfig) -> Callable[[Values], tuple[str, ...] | Non
 def _guard(config: RelabelConfig, runs: Runs) -> Guard | None:
     if not config.if_:
         return None
+    from .series_selector import SeriesSelector
+
     selectors = [SeriesSelector(text, runs) for text in config.if_]
     labels = tuple(dict.fromkeys(label for selector in selectors for label in selector.labels))
     places = [[labels.index(label) for label in selector.labels] for selector in selectors]

@@ -6,15 +6,14 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
 
 from .api import ApiClient, Body, api_error
 from .backoff import Allowance
 from .errors import ApiError, DecodeError, NetworkError
-from .metrics import RoleTotals
+from .totals import RoleTotals
 
 if TYPE_CHECKING:
     from ._json import Decoder
@@ -22,8 +21,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("fastdisco")
 
 
-@dataclass(frozen=True, slots=True)
-class Timings:
+class Timings(NamedTuple):
     """Deadlines, delays and slices, in seconds where nothing else is said; tests shorten them."""
 
     api_server_timeout: float = 1800.0

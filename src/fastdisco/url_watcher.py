@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from .api import ApiClient
 from .errors import ApiError, DecodeError, NetworkError
-from .metrics import Live, Metrics
+from .metrics import Metrics
 from .recovery import Failure, Recovery, State, is_lower, restart_reason
+from .totals import Live
 from .url_reader import Timings, URLReader
 
 if TYPE_CHECKING:

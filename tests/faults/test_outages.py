@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -61,7 +60,7 @@ async def test_targets_stay_through_an_outage_and_follow_after_it(fault: dict[st
 
 async def test_targets_stay_while_nobody_listens() -> None:
     """The server is gone altogether, and comes back at the same address with other pods and lower versions."""
-    async with live(web(20), timings=replace(QUICK, silent_after=0.1)) as it:
+    async with live(web(20), timings=QUICK._replace(silent_after=0.1)) as it:
         it.server.store.version += 1000
         it.put("pods", pod("newest", "127.3.9.9"))
         jobs = [it.watch(role, role, Work) for role in ROLES]
@@ -84,7 +83,7 @@ async def test_targets_stay_while_nobody_listens() -> None:
 
 async def test_a_silent_server_is_noticed() -> None:
     """Connections stay open and nothing comes: what changed meanwhile is known after the probe."""
-    async with live(web(5), timings=replace(QUICK, silent_after=0.05, read_timeout=0.2)) as it:
+    async with live(web(5), timings=QUICK._replace(silent_after=0.05, read_timeout=0.2)) as it:
         it.server.control.faults([{"verb": "watch", "silent": True, "count": 1}])
         job = it.watch("job", "pod", Work)
         await job.synced()

@@ -8,7 +8,6 @@ import ssl
 from urllib.parse import quote
 
 from fastdisco.errors import FastdiscoError
-from fastdisco.sidecar.listening import shown
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -32,6 +31,8 @@ def run(arguments: argparse.Namespace) -> int:
         answer = connection.getresponse()
         text = answer.read(10_000).decode(errors="replace").strip()
     except (OSError, http.client.HTTPException) as error:
+        from fastdisco.sidecar.listening import shown  # with the whole server: an answered probe, and there are many, does without
+
         raise FastdiscoError(f"no answer from {shown(host, port)}: {error}{_hint(error, tls=arguments.tls)}") from None
     finally:
         connection.close()
