@@ -431,6 +431,17 @@ def test_what_is_rendered_twice_is_what_it_was_the_last_time() -> None:
     assert sorted(held(one)) == ["a", "b", "c"]
 
 
+def test_targets_of_one_position_all_go_with_their_object() -> None:
+    """Positions repeat where a container has more ports than they have room for: no work may be left behind."""
+    job = Job()
+    one = subscriber(job)
+    bring(one, {SLOT: [(0, "a"), (0, "b"), (0, "c"), (1, "d")]})
+    bring(one, {SLOT: [(0, "b"), (0, "e"), (1, "d")]})
+    assert sorted(held(one)) == ["b", "d", "e"]
+    bring(one, {}, [SLOT])
+    assert (works(one), one.works, one.targets) == ([], 0, 0)
+
+
 def test_an_object_of_several_parts_changes_in_place() -> None:
     """As an object of one part does: what stays keeps its work, what differs is told as updated."""
     job = Job(make := Recorder())

@@ -254,7 +254,7 @@ cdef class Subscriber(Holder):
 
         So a work stays also when the position of its address or container shifts.
         """
-        cdef dict previous = {}     # (key, position) -> (labels, number of the work)
+        cdef dict previous = {}     # (key, position), once each -> (labels, number of the work)
         cdef dict positions = {}    # labels -> those (key, position)
         cdef list missing = []      # ((key, position), entry) of targets that have no work yet
         cdef list changes = []      # numbers of the work that was, and of that which is
@@ -263,7 +263,10 @@ cdef class Subscriber(Holder):
         for i in range(start, end):
             part = self.parts.find(rendered.runs[i].key)
             for j in range(0 if part == NULL else part.count):
-                previous[part.key, part.entries[j].position] = (<object> part.entries[j].labels, part.entries[j].work)
+                where = (part.key, part.entries[j].position)
+                while where in previous:        # positions repeat where a container has more than 65,536 ports
+                    where += (0,)
+                previous[where] = (<object> part.entries[j].labels, part.entries[j].work)
             if (i - start) % PARTS_AT_ONCE == PARTS_AT_ONCE - 1:
                 yield
         for i in range(start, end):

@@ -1,4 +1,4 @@
-"""Chunked bodies past aiohttp's parser: the socket writes into a buffer of ours, and no byte is copied on its way to the decoder."""
+"""Chunked bodies past aiohttp's parser: the socket writes into a buffer of ours, of which the decoder reads."""
 
 from __future__ import annotations
 
