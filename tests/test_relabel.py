@@ -391,6 +391,19 @@ def test_a_filter_that_is_given_up_decides_nothing() -> None:
     assert relabeling.drops == ((9000,), 0, 0, 0)
 
 
+@pytest.mark.parametrize("others", range(12))
+def test_a_verdict_is_not_taken_over_from_a_string_that_was_swept_away(others: int) -> None:
+    """The next string may get its number, and its target may be the next that the filter is asked about."""
+    pods = Pods()
+    relabeling = pods.relabeling([{"action": "keep", "source_labels": [f"{LABEL}app"], "regex": "x.*"}], DEFAULTS)
+    for app, count in (("x1", 1), ("y1", 0), ("x2", 1)):
+        pods.put_all([pod(f"p{app}", {"app": app} | {f"b{number}": f"{number}{app}" for number in range(others)}, f"n{app}")])
+        assert len(pods.survivors(relabeling)) == count
+        pods.put_all([])
+        pods.sweep()
+        pods.sweep()
+
+
 def test_outcomes_are_forgotten_with_their_symbols() -> None:
     pods = Pods()
     relabeling = pods.relabeling([KEEP_RE2, {"source_labels": [f"{LABEL}b"], "regex": "u(.+)x?", "target_label": "b"}], DEFAULTS)

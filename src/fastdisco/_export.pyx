@@ -16,7 +16,7 @@ from ._bytes cimport hash_bytes
 from ._core cimport Symbol, Symbols
 from ._fields cimport EMPTY, kind_number
 from ._labels cimport LabelShape, Labels, Layout, Shapes, shapes_of
-from ._relabel cimport Plan, Relabeling
+from ._relabel cimport Relabeling
 
 SYNTAXES = ("json", "yaml")
 
@@ -120,7 +120,7 @@ cdef class Snapshot:
                 continue
             for j in range(row.first, row.first + row.count):
                 target = &batch.found[j]
-                if relabeling is None or keeps(relabeling, target.shape, batch.values + target.values):
+                if relabeling is None or relabeling.survives(target.shape, batch.values + target.values):
                     self.add(target.shape, batch.values + target.values)
 
     def add_labels(self, Labels labels not None) -> None:
@@ -565,15 +565,6 @@ cdef class Snapshot:
 
     cdef inline char* write_text(self, char* to, uint32_t text) noexcept nogil:
         return copy(to, self.arena + self.texts[text].where, self.texts[text].length)
-
-
-cdef bint keeps(Relabeling rules, LabelShape* shape, const uint32_t* values) except -1:
-    """Whether a target survives; unlike `Relabeling.survivors` it counts nothing."""
-    cdef Plan* plan = rules.plan(shape)
-    if rules.verdict(plan, values):
-        return False
-    rules.start(plan, values, None)
-    return rules.run() < 0 and rules.finish() == 0
 
 
 cdef inline char* copy(char* to, const char* text, size_t length) noexcept nogil:

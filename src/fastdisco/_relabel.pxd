@@ -90,5 +90,7 @@ cdef class Relabeling(IdTable):
     cdef int finish(self) except -1
     cdef Ending* ending_of(self, Plan* plan, const uint32_t* values) except? NULL
     cdef Labels complete(self, Program* program, Ending* ending)
+    cdef bint refuses(self, Program* program, Ending* ending) except -1
+    cdef bint survives(self, LabelShape* shape, const uint32_t* values) except -1
     cdef int refuse(self, uint32_t address, uint32_t interval, uint32_t timeout) except -1
     cdef Labels labels(self)

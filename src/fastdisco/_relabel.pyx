@@ -91,6 +91,7 @@ cdef class Relabeling(IdTable):
             self.programs.prometheus = self.prometheus
         self.filters = []
         self.variants = {}
+        self.asked_of = NO_FILTER
         for name, value in defaults.items():
             if not isinstance(name, str) or not isinstance(value, str):
                 raise TypeError(f"the label {name!r} of a target must be a string, not {value!r}")
@@ -179,7 +180,6 @@ cdef class Relabeling(IdTable):
         cdef bint is_begun
         if batch.shapes is not self.shapes:
             raise ValueError("a batch of other symbols")
-        self.asked_of = NO_FILTER
         for i in range(row, batch.row_count):
             part_row = &batch.rows[i]
             if part_row.kind != kind or part_row.profile != profile or part_row.key >= end:
@@ -228,6 +228,18 @@ cdef class Relabeling(IdTable):
                     verdict += self.step_count
         self.dropped[verdict - 1] += 1
         return None
+
+    cdef bint survives(self, LabelShape* shape, const uint32_t* values) except -1:
+        """Whether a target is kept; unlike `collect` it counts nothing as dropped."""
+        cdef Plan* plan = self.plan(shape)
+        cdef Ending* ending
+        if self.verdict(plan, values):
+            return False
+        ending = self.ending_of(plan, values)
+        if ending == NULL or ending.verdict == UNKNOWN:
+            self.start(plan, values, None)
+            return self.run() < 0 and self.finish() == 0
+        return ending.verdict == KEPT and not self.refuses(plan.program, ending)
 
     def steps_of(self, Labels labels not None) -> tuple[list, object]:
         """What each rule does to one target: (rule, labels before, labels after) up to the rule that drops it, then the final Labels,
@@ -394,6 +406,7 @@ cdef class Relabeling(IdTable):
     cdef bint forget_doomed(self, Py_ssize_t* budget) noexcept:
         """Plans keep their shape, and so its names: those of shapes that nobody has and nobody has asked for are given up."""
         cdef Plan* plan
+        self.asked_of = NO_FILTER       # whatever comes next may have the id of a value that is gone
         while self.plan_cursor < self.plan_count:
             if budget[0] <= 0:
                 return True
@@ -478,11 +491,16 @@ cdef class Relabeling(IdTable):
     cdef Labels complete(self, Program* program, Ending* ending):
         """The labels of a target that was followed to this ending; None if it is refused."""
         cdef uint32_t* slots = program.slots
-        if self.find_refusal is not None and self.refuse(slots[ending.address], slots[ending.interval], slots[ending.timeout]):
+        if self.refuses(program, ending):
             return None
         if ending.instance:
             slots[ending.instance] = self.instance(slots[ending.address], slots[ending.scheme])
         return self.programs.labels(program, ending)
+
+    cdef bint refuses(self, Program* program, Ending* ending) except -1:
+        """Whether a target that was followed to this ending cannot be scraped."""
+        cdef uint32_t* slots = program.slots
+        return self.find_refusal is not None and self.refuse(slots[ending.address], slots[ending.interval], slots[ending.timeout])
 
     # ---- running rules ----
 
