@@ -4,6 +4,8 @@ from libc.stdint cimport uint32_t, uint64_t
 
 from ._index cimport index_t
 
+cdef void* grown(void* block, uint32_t* capacity, size_t size) except NULL
+
 cdef enum:
     SLOT = 24               # bits of a key below the slot of its object
 

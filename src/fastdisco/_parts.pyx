@@ -36,7 +36,6 @@ cdef class Parts:
     cdef int put(self, Part* part) except -1:
         """Takes a part over, in the place of the one that has its key."""
         cdef Part* before = self.find(part.key)
-        cdef Part** grown
         if before != NULL:
             part.id = before.id
             self.parts[part.id] = part
@@ -45,11 +44,7 @@ cdef class Parts:
             free_part(before)
             return 0
         if self.count + 1 >= self.capacity:
-            grown = <Part**> realloc(self.parts, (self.capacity * 2 + 32) * sizeof(Part*))
-            if grown == NULL:
-                raise MemoryError
-            self.parts = grown
-            self.capacity = self.capacity * 2 + 32
+            self.parts = <Part**> grown(self.parts, &self.capacity, sizeof(Part*))
         if not index_add(&self.index, hash_of(part.key), self.count + 1):
             raise MemoryError
         self.count += 1
@@ -97,26 +92,16 @@ cdef class Rendered:
 
     cdef int begin(self, uint64_t key) except -1:
         """A part, without targets so far."""
-        cdef Run* grown
         if self.run_count == self.run_capacity:
-            grown = <Run*> realloc(self.runs, (self.run_capacity * 2 + 16) * sizeof(Run))
-            if grown == NULL:
-                raise MemoryError
-            self.runs = grown
-            self.run_capacity = self.run_capacity * 2 + 16
+            self.runs = <Run*> grown(self.runs, &self.run_capacity, sizeof(Run))
         self.runs[self.run_count] = Run(key, self.entry_count, 0)
         self.run_count += 1
         return 0
 
     cdef int add(self, uint64_t position, object labels) except -1:
         """A target of the part begun last."""
-        cdef Entry* grown
         if self.entry_count == self.entry_capacity:
-            grown = <Entry*> realloc(self.entries, (self.entry_capacity * 2 + 16) * sizeof(Entry))
-            if grown == NULL:
-                raise MemoryError
-            self.entries = grown
-            self.entry_capacity = self.entry_capacity * 2 + 16
+            self.entries = <Entry*> grown(self.entries, &self.entry_capacity, sizeof(Entry))
         Py_INCREF(labels)
         self.entries[self.entry_count] = Entry(position, <PyObject*> labels, 0)
         self.entry_count += 1
@@ -188,6 +173,15 @@ cdef class Rendered:
             ]))
             for i in range(self.run_count) if self.runs[i].count
         ]
+
+
+cdef void* grown(void* block, uint32_t* capacity, size_t size) except NULL:
+    """The block with room for more than twice as many elements of that size; what it held stays valid if memory is short."""
+    cdef void* made = realloc(block, (<size_t> capacity[0] * 2 + 16) * size)
+    if made == NULL:
+        raise MemoryError
+    capacity[0] = capacity[0] * 2 + 16
+    return made
 
 
 cdef Part* new_part(uint64_t key, uint32_t count) except NULL:

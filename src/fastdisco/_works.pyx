@@ -8,11 +8,12 @@ import threading
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from libc.stdint cimport uint32_t
-from libc.stdlib cimport free, realloc
+from libc.stdlib cimport free
 from libc.string cimport memcmp
 
 from ._index cimport hash_words, index_add, index_free, index_next, index_probe, index_probe_t, index_remove
 from ._labels cimport Labels
+from ._parts cimport grown
 
 
 cdef class Holder:
@@ -154,16 +155,11 @@ cdef class Works:
 
     cdef uint32_t new_number(self) except 0:
         cdef uint32_t number = self.free
-        cdef Made* grown
         if number:
             self.free = self.made[number].hash
             return number
         if self.top + 1 >= self.capacity:
-            grown = <Made*> realloc(self.made, (self.capacity * 2 + 32) * sizeof(Made))
-            if grown == NULL:
-                raise MemoryError
-            self.made = grown
-            self.capacity = self.capacity * 2 + 32
+            self.made = <Made*> grown(self.made, &self.capacity, sizeof(Made))
         self.works.append(None)
         self.top += 1
         return self.top
