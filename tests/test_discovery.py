@@ -294,6 +294,31 @@ async def test_a_hundred_groups_come_and_go() -> None:
         assert len(it.discovery._symbols) < 2000
 
 
+async def test_a_client_is_there_until_the_last_of_its_groups_has_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where one stops faster than another that nobody uses any more either: its watch ends by itself, and not as a failure."""
+    async with live(web(5), pace=SHORT) as it:
+        quick, slow = (it.watch(name, "pod", list_limit=number) for number, name in enumerate(("quick", "slow"), 1))
+        for job in (quick, slow):
+            await job.synced()
+        loads = slow.subscribers[0][0]._loads
+        reached, gate, stop = asyncio.Event(), asyncio.Event(), loads.stop
+
+        async def held() -> None:
+            reached.set()
+            await gate.wait()
+            await stop()
+
+        monkeypatch.setattr(loads, "stop", held)
+        await slow.stop()
+        async with asyncio.timeout(5):
+            await reached.wait()
+            await quick.stop()
+            await eventually(lambda: not it.discovery._groups and len(it.discovery._ending) == 1)
+            assert it.discovery._clients
+            gate.set()
+            await eventually(lambda: resources(it) == (0, 0, 0))
+
+
 async def test_a_job_that_comes_while_its_group_stops_gets_a_new_one() -> None:
     """A group that has begun to stop is never handed out again."""
     async with live(web(5), pace=SHORT) as it:

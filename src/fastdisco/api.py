@@ -175,7 +175,7 @@ class Body:
                     return taken
                 self._chunks = None
             chunk = await self._response.content.readany()
-        except _FAILURES as error:
+        except (*_FAILURES, RuntimeError) as error:  # RuntimeError: the session has been closed meanwhile
             raise _network_error(error) from error
         if not chunk:
             raise StopAsyncIteration

@@ -58,6 +58,7 @@ class Discovery:
         self._clients: dict[Connection, ApiClient] = {}
         self._groups: dict[GroupKey, GroupWatcher] = {}
         self._jobs: dict[str, APIWatcher] = {}
+        self._ending: set[GroupWatcher] = set()  # no longer handed out, and still at their clients
         self._stopping: set[asyncio.Task[None]] = set()
         self._closed = False
         self._closing: asyncio.Task[None] | None = None
@@ -241,14 +242,19 @@ class Discovery:
         """A group that has had no job for a while; one that comes now gets a new one."""
         if group.idle and self._groups.get(group.key) is group:
             del self._groups[group.key]
+            self._ending.add(group)
             task = asyncio.get_running_loop().create_task(self._end_group(group))
             self._stopping.add(task)
             task.add_done_callback(self._stopping.discard)
 
     async def _end_group(self, group: GroupWatcher) -> None:
-        await group.stop()
+        try:
+            await group.stop()
+        finally:
+            self._ending.discard(group)
         connection = group.key.connection
-        if all(key.connection != connection for key in self._groups) and connection in self._clients:
+        in_use = any(other.key.connection == connection for other in (*self._groups.values(), *self._ending))
+        if not in_use and connection in self._clients:
             await self._clients.pop(connection).close()
 
     def _forget(self, job: APIWatcher) -> None:
